@@ -1,0 +1,7 @@
+//! capgate's one evaluator.
+
+pub mod decide;
+pub mod facts;
+pub mod host;
+pub mod reason;
+pub mod site;
