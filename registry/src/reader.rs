@@ -160,7 +160,7 @@ impl Reader {
     pub fn records(&self) -> impl Iterator<Item = Result<Record, Doubt>> {
         (0..self.snapshot.size()).map(|position| {
             let bytes = self.snapshot.record(position).map_err(|e| snapshot_doubt(&e))?;
-            let raw = RawRecord::decode(&bytes).ok_or_else(|| malformed_record())?;
+            let raw = RawRecord::decode(&bytes).ok_or_else(malformed_record)?;
             let key = raw.key;
             self.verify_record(raw, &key)
         })
