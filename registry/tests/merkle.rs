@@ -1,6 +1,6 @@
 //! Merkle trees against a recursive reference that is written straight from RFC 6962 §2.1.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice)]
 
 use capgate_registry::merkle::{
     BuildError, Frontier, Hash, HashError, Hashes, MAX_CONSISTENCY, MAX_INCLUSION, MemoryTree, ProofError,
