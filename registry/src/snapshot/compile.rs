@@ -6,8 +6,9 @@ use std::io::{self, Write};
 
 use super::catalogue::{Catalogue, CatalogueError, Place, Slot};
 use super::encoding::{MAX_PROFILES, RawProfile, RawRecord, encoded_len};
-use super::layout::{ENTRIES, FENCES, Layout, TILE, WIDTH};
-use crate::combination::Key;
+use super::layout::{ENTRIES, FENCES, HEADER, Layout, TILE, WIDTH};
+use super::reader::{Snapshot, SnapshotError};
+use crate::combination::{Hex, Key};
 use crate::merkle::{Frontier, Hash, leaf_hash};
 use crate::profile::ProfileId;
 
@@ -45,23 +46,60 @@ pub fn compile(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Compiled, CompileError> {
     let rows = rows(catalogue)?;
-    let lengths: Vec<u32> = rows.iter().map(|row| record_length(row)).collect();
-    let record_bytes = lengths.iter().map(|&length| u64::from(length)).sum();
-    let layout = Layout::new(rows.len() as u64, record_bytes);
+    let heads: Vec<Head> = rows.iter().map(|row| Head { key: row.key, length: record_length(row) }).collect();
+    let mut read = rows.iter();
+    let mut next = || read.next().map_or_else(|| Err(too_few()), |row| read_record(row, entries));
+    Ok(write(&heads, &mut next, out, progress)?)
+}
+
+/// Writes a snapshot again from its own records, to compare the two byte for byte.
+pub fn recompile(snapshot: &Snapshot, out: &mut dyn Write) -> Result<Compiled, SnapshotError> {
+    let mut heads = Vec::new();
+    for position in 0..snapshot.size() {
+        let record = snapshot.record(position)?;
+        let key = record.first_chunk::<32>().copied().unwrap_or_default();
+        heads.push(Head { key: Hex(key), length: u32::try_from(record.len()).unwrap_or(u32::MAX) });
+    }
+    let mut positions = 0..snapshot.size();
+    let mut next = || {
+        let position = positions.next().ok_or_else(too_few)?;
+        snapshot.record(position).map_err(io::Error::other)
+    };
+    Ok(write(&heads, &mut next, out, &mut |_| {})?)
+}
+
+/// Key and length of one record.
+struct Head {
+    key: Key,
+    length: u32,
+}
+
+fn too_few() -> io::Error {
+    io::Error::other("fewer records than keys")
+}
+
+fn write(
+    heads: &[Head],
+    next: &mut dyn FnMut() -> io::Result<Vec<u8>>,
+    out: &mut dyn Write,
+    progress: &mut dyn FnMut(u64),
+) -> io::Result<Compiled> {
+    let record_bytes = heads.iter().map(|head| u64::from(head.length)).sum();
+    let layout = Layout::new(heads.len() as u64, record_bytes);
     let mut out = Counted { inner: out, written: 0 };
     out.write_all(&layout.header())?;
     let mut levels = Levels::default();
-    for (done, (row, &length)) in (1..).zip(rows.iter().zip(&lengths)) {
-        let record = read_record(row, entries)?;
-        if record.len() as u64 != u64::from(length) {
-            return Err(io::Error::other("an entry changed while it was read").into());
+    for (done, head) in (1..).zip(heads) {
+        let record = next()?;
+        if record.len() as u64 != u64::from(head.length) {
+            return Err(io::Error::other("an entry changed while it was read"));
         }
         levels.push(leaf_hash(&record));
         out.write_all(&record)?;
         progress(done);
     }
     out.pad_to(layout.index)?;
-    write_index(&mut out, &layout, &rows, &lengths)?;
+    write_index(&mut out, &layout, heads)?;
     write_hashes(&mut out, &levels)?;
     Ok(Compiled { size: layout.count, root: levels.frontier.root() })
 }
@@ -116,22 +154,17 @@ fn read_record(row: &Row<'_>, entries: &dyn Entries) -> io::Result<Vec<u8>> {
     Ok(RawRecord { key: row.key, profiles: profiles? }.encode())
 }
 
-fn write_index(
-    out: &mut Counted<'_>,
-    layout: &Layout,
-    rows: &[Row<'_>],
-    lengths: &[u32],
-) -> io::Result<()> {
-    let mut offset = super::layout::HEADER;
+fn write_index(out: &mut Counted<'_>, layout: &Layout, heads: &[Head]) -> io::Result<()> {
+    let mut offset = HEADER;
     let per_tile = usize::try_from(ENTRIES).unwrap_or(usize::MAX);
     let mut fences: Vec<Key> = Vec::new();
-    for (rows, lengths) in rows.chunks(per_tile).zip(lengths.chunks(per_tile)) {
-        fences.extend(rows.first().map(|row| row.key));
-        for (row, &length) in rows.iter().zip(lengths) {
-            out.write_all(&row.key.0)?;
+    for heads in heads.chunks(per_tile) {
+        fences.extend(heads.first().map(|head| head.key));
+        for head in heads {
+            out.write_all(&head.key.0)?;
             out.write_all(&offset.to_be_bytes())?;
-            out.write_all(&length.to_be_bytes())?;
-            offset += u64::from(length);
+            out.write_all(&head.length.to_be_bytes())?;
+            offset += u64::from(head.length);
         }
         out.pad_tile()?;
     }

@@ -25,6 +25,6 @@ mod layout;
 mod reader;
 
 pub use catalogue::{Catalogue, CatalogueError, Change};
-pub use compile::{CompileError, Compiled, Entries, compile};
+pub use compile::{CompileError, Compiled, Entries, compile, recompile};
 pub use encoding::{RawProfile, RawRecord};
 pub use reader::{Snapshot, SnapshotError};
