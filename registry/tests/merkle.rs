@@ -238,6 +238,20 @@ fn attack_understated_sizes() {
     assert_eq!(refused, Err(ProofError::Length { found: 4 }));
 }
 
+#[test]
+fn attack_overstated_sizes() {
+    // True proofs of a smaller tree, presented for a larger one: they end before the top.
+    let all = leaves(4);
+    let tree = tree(&all);
+    let root_of = |size| root(&tree, size).unwrap();
+    let proof = prove_inclusion(&tree, 2, 4).unwrap();
+    let refused = verify_inclusion(&all[2], 6, 8, &root_of(4), &proof);
+    assert_eq!(refused, Err(ProofError::Length { found: 2 }));
+    let proof = prove_consistency(&tree, 3, 4).unwrap();
+    let refused = verify_consistency(7, 8, &root_of(3), &root_of(4), &proof);
+    assert_eq!(refused, Err(ProofError::Length { found: 3 }));
+}
+
 /// Answers any subtree; trees up to the largest size can be walked without being built.
 struct Zero;
 
