@@ -74,8 +74,8 @@ pub fn read_latest(store: &dyn Store, chain: &Chain) -> Result<Latest, Doubt> {
         e => unreadable(&e),
     })?;
     let note = Note::parse(&bytes).map_err(|e| Doubt::Malformed(format!("`{}`: {e}", latest::PATH)))?;
-    let body = note::body(note.text(), Kind::Latest, chain.origin())
-        .map_err(|e| note_doubt(latest::PATH, &e))?;
+    let body =
+        note::body(note.text(), Kind::Latest, chain.origin()).map_err(|e| note_doubt(latest::PATH, &e))?;
     chain.current().registry.verify(&note).map_err(|e| note_doubt(latest::PATH, &e))?;
     Latest::parse(body.as_bytes()).map_err(|problems| {
         let first = problems.first().map_or_else(String::new, |p| p.message.clone());
@@ -179,10 +179,9 @@ impl Reader {
     fn verify_profile(&self, raw: &RawProfile, key: &Key) -> Result<Published, Doubt> {
         let what = format!("the profile at log index {}", raw.index);
         let note = Note::parse(&raw.note).map_err(|e| note_doubt(&what, &e))?;
-        let signers =
-            self.chain.at(raw.index).publisher.verify(&note).map_err(|e| note_doubt(&what, &e))?;
-        let body = note::body(note.text(), Kind::Profile, self.chain.origin())
-            .map_err(|e| note_doubt(&what, &e))?;
+        let signers = self.chain.at(raw.index).publisher.verify(&note).map_err(|e| note_doubt(&what, &e))?;
+        let body =
+            note::body(note.text(), Kind::Profile, self.chain.origin()).map_err(|e| note_doubt(&what, &e))?;
         let profile = Profile::parse(body.as_bytes()).map_err(|problems| {
             let first = problems.first().map_or_else(String::new, |p| p.message.clone());
             Doubt::Malformed(format!("{what}: {first}"))

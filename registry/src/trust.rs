@@ -138,8 +138,13 @@ fn check(trust: &Trust, origin: &Origin, root: &Table<'_>) {
         }
         for key in &role.keys {
             if let Some((other, _)) = seen.iter().find(|(_, public)| *public == key.public()) {
-                let message = format!("the key `{}` stands under `{other}` and again under `{name}`", key.name());
-                root.problems().malformed(span.clone(), message, Some("give each role keys of its own".into()));
+                let message =
+                    format!("the key `{}` stands under `{other}` and again under `{name}`", key.name());
+                root.problems().malformed(
+                    span.clone(),
+                    message,
+                    Some("give each role keys of its own".into()),
+                );
             }
             seen.push((name, key.public()));
         }
@@ -237,6 +242,11 @@ impl Chain {
     /// The newest version.
     pub fn current(&self) -> &Trust {
         &self.current
+    }
+
+    /// The version before the newest.
+    pub fn previous(&self) -> Option<&Trust> {
+        self.earlier.last()
     }
 
     /// The version by which the log entry at `index` is judged.

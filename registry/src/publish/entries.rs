@@ -7,7 +7,7 @@ use crate::snapshot::Entries;
 use crate::store::Store;
 
 /// Entries of a log of which only lengths are in memory, and those that follow it.
-pub(super) struct LogEntries<'s> {
+pub(crate) struct LogEntries<'s> {
     store: &'s dyn Store,
     size: u64,
     /// For each entry of the log: offset in its bundle, behind the length, and length.

@@ -30,7 +30,7 @@ use crate::snapshot::{Catalogue, CatalogueError, Change, CompileError, compile};
 use crate::store::{StoreError, StoreMut};
 use crate::trust::{Chain, Role, Trust};
 
-use entries::LogEntries;
+pub(crate) use entries::LogEntries;
 pub use stage::{Overlay, committed_log, complete, verified_checkpoint};
 
 /// How long `latest.note` is believed unless it is said otherwise.
@@ -61,7 +61,9 @@ pub enum PublishError {
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
     /// An id was published before, with other bytes.
-    #[error("`{0}` was published before with other content; give the new profile an id of its own and `supersedes`")]
+    #[error(
+        "`{0}` was published before with other content; give the new profile an id of its own and `supersedes`"
+    )]
     OtherBytes(ProfileId),
     /// A live profile stands under the same combination.
     #[error("`{id}` and the live `{other}` are about the same combination; add `supersedes = \"{other}\"`")]
@@ -202,7 +204,11 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn load(store: &'a dyn StoreMut, chain: &'a Chain, old: Option<&'a Latest>) -> Result<Self, PublishError> {
+    fn load(
+        store: &'a dyn StoreMut,
+        chain: &'a Chain,
+        old: Option<&'a Latest>,
+    ) -> Result<Self, PublishError> {
         let old_size = old.map_or(0, |latest| latest.log_size);
         let old_root = old.map_or_else(merkle::empty_root, |latest| latest.log_root);
         let reader = LogReader::new(store, old_size);
@@ -272,6 +278,7 @@ impl<'a> Work<'a> {
 
     /// Steps 2 to 4.
     fn commit(&self, terms: &Terms<'_>, progress: &mut dyn FnMut(u64)) -> Result<Latest, PublishError> {
+        let signers = signers(&self.chain.current().registry, terms.keys)?;
         let reader = LogReader::new(self.store, self.old_size);
         let extension = append(&reader, &self.old_root, self.entries.new_entries())?;
         let version = self.old.map_or(0, |latest| latest.version) + 1;
@@ -292,7 +299,6 @@ impl<'a> Work<'a> {
             issued: terms.now,
             expires: terms.now.saturating_add(terms.life).unwrap_or(terms.now),
         };
-        let signers = signers(&self.chain.current().registry, terms.keys)?;
         let staged = stage::encode(self.chain, &latest, self.old_size, self.entries.new_entries(), &signers)?;
         self.store.put(&latest.staged_path(), &staged)?;
         let note = sign_latest(&latest, self.chain.origin(), &signers)?;
@@ -308,12 +314,17 @@ impl<'a> Work<'a> {
     /// The bytes that the swap will replace must still be those that were read at the start.
     fn check_unchanged(&self, expected: Option<&[u8]>) -> Result<(), PublishError> {
         let now = if expected.is_some() { Some(read_latest(self.store, self.chain)?) } else { None };
-        if now.as_ref() == self.old { Ok(()) } else { Err(StoreError::Conflict { path: latest::PATH.into() }.into()) }
+        if now.as_ref() == self.old {
+            Ok(())
+        } else {
+            Err(StoreError::Conflict { path: latest::PATH.into() }.into())
+        }
     }
 }
 
 fn sign_latest(latest: &Latest, origin: &Origin, signers: &[&SigningKey]) -> Result<Vec<u8>, PublishError> {
-    let signed = note::compose(Kind::Latest, origin, &latest.to_toml()).and_then(|text| note::sign(&text, signers));
+    let signed =
+        note::compose(Kind::Latest, origin, &latest.to_toml()).and_then(|text| note::sign(&text, signers));
     signed.map_err(|source| PublishError::Note { what: latest::PATH.into(), source })
 }
 

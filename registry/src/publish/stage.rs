@@ -4,6 +4,7 @@
 //! length of the signed checkpoint in bytes, the checkpoint, and the new entries as bundles hold them.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use super::PublishError;
 use crate::keys::SigningKey;
@@ -80,8 +81,8 @@ pub fn verified_checkpoint(bytes: &[u8], chain: &Chain) -> Result<Checkpoint, Pu
     let problem = |source: NoteError| PublishError::Note { what: CHECKPOINT.into(), source };
     let note = Note::parse(bytes).map_err(problem)?;
     chain.current().registry.verify(&note).map_err(problem)?;
-    let checkpoint = Checkpoint::parse(note.text())
-        .map_err(|e| PublishError::Staged(format!("`{CHECKPOINT}`: {e}")))?;
+    let checkpoint =
+        Checkpoint::parse(note.text()).map_err(|e| PublishError::Staged(format!("`{CHECKPOINT}`: {e}")))?;
     if checkpoint.origin == *chain.origin() {
         Ok(checkpoint)
     } else {
@@ -174,6 +175,13 @@ pub struct Overlay<'s> {
     files: BTreeMap<String, Vec<u8>>,
 }
 
+impl<'s> Overlay<'s> {
+    /// The store as it is.
+    pub fn plain(store: &'s dyn Store) -> Self {
+        Self { store, files: BTreeMap::new() }
+    }
+}
+
 impl Store for Overlay<'_> {
     fn read(&self, path: &str, cap: u64) -> Result<Vec<u8>, StoreError> {
         match self.files.get(path) {
@@ -183,10 +191,28 @@ impl Store for Overlay<'_> {
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, StoreError> {
-        self.store.open(path)
+        match self.files.get(path) {
+            Some(bytes) => Ok(Box::new(Bytes(bytes.clone()))),
+            None => self.store.open(path),
+        }
     }
 
     fn list(&self) -> Result<Vec<Listed>, StoreError> {
         self.store.list()
+    }
+}
+
+/// A file in memory.
+struct Bytes(Vec<u8>);
+
+impl ReadAt for Bytes {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let start = usize::try_from(offset).map_err(io::Error::other)?;
+        let found = self.0.get(start..).and_then(|rest| rest.get(..buffer.len()));
+        found.map(|found| buffer.copy_from_slice(found)).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    fn size(&self) -> u64 {
+        self.0.len() as u64
     }
 }

@@ -131,9 +131,10 @@ fn rows(catalogue: &Catalogue) -> Result<Vec<Row<'_>>, CompileError> {
 }
 
 fn record_length(row: &Row<'_>) -> u32 {
-    let notes = row.slots.iter().map(|slot| {
-        encoded_len(slot.place.length as usize, slot.revoked.map(|place| place.length as usize))
-    });
+    let notes = row
+        .slots
+        .iter()
+        .map(|slot| encoded_len(slot.place.length as usize, slot.revoked.map(|place| place.length as usize)));
     u32::try_from(34 + notes.sum::<usize>()).unwrap_or(u32::MAX)
 }
 
@@ -219,7 +220,7 @@ fn write_hashes(out: &mut Counted<'_>, levels: &Levels) -> io::Result<()> {
                 let part = levels.part(bottom + within, (tile * width) >> within, width >> within);
                 part.iter().try_for_each(|hash| out.write_all(&hash.0))?;
                 let missing = (width >> within) - part.len();
-                (0..missing).try_for_each(|_| out.write_all(&[0; 32]))?;
+                out.write_all(&vec![0; missing * 32])?;
             }
             out.pad_tile()?;
         }

@@ -44,9 +44,10 @@ impl RawRecord {
     }
 
     fn encoded_len(&self) -> usize {
-        let notes = self.profiles.iter().map(|p| {
-            encoded_len(p.note.len(), p.revocation.as_ref().map(|(_, note)| note.len()))
-        });
+        let notes = self
+            .profiles
+            .iter()
+            .map(|p| encoded_len(p.note.len(), p.revocation.as_ref().map(|(_, note)| note.len())));
         34 + notes.sum::<usize>()
     }
 

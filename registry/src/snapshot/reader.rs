@@ -29,7 +29,10 @@ pub struct Snapshot {
 
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Snapshot").field("layout", &self.layout).field("root", &self.root).finish_non_exhaustive()
+        f.debug_struct("Snapshot")
+            .field("layout", &self.layout)
+            .field("root", &self.root)
+            .finish_non_exhaustive()
     }
 }
 
@@ -125,7 +128,8 @@ impl Snapshot {
 
     /// Climbs from a record to the peak above it (RFC 9162 §2.1.3, within one complete subtree).
     fn prove(&self, position: u64, record: &[u8]) -> Result<(), SnapshotError> {
-        let (height, peak) = self.peak_above(position).ok_or_else(|| changed("its index has too many records"))?;
+        let (height, peak) =
+            self.peak_above(position).ok_or_else(|| changed("its index has too many records"))?;
         let mut hash = leaf_hash(record);
         let mut tile = HashTile::default();
         for level in 0..height {
@@ -133,7 +137,11 @@ impl Snapshot {
             let sibling = tile.hash(self, level, index ^ 1)?;
             hash = if index & 1 == 0 { node_hash(&hash, &sibling) } else { node_hash(&sibling, &hash) };
         }
-        if hash == peak { Ok(()) } else { Err(changed(format!("record {position} is not in the signed tree"))) }
+        if hash == peak {
+            Ok(())
+        } else {
+            Err(changed(format!("record {position} is not in the signed tree")))
+        }
     }
 
     fn peak_above(&self, position: u64) -> Option<(u8, Hash)> {
