@@ -15,5 +15,6 @@ pub mod profile;
 pub mod publish;
 pub mod snapshot;
 pub mod store;
+pub mod text;
 pub mod trust;
 pub mod verify;
