@@ -44,7 +44,8 @@ impl FromStr for Chip {
     type Err = ChipError;
 
     fn from_str(text: &str) -> Result<Self, ChipError> {
-        let words = text.split(' ').all(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_graphic()));
+        let words =
+            text.split(' ').all(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_graphic()));
         if !words || text.len() > 64 {
             return Err(ChipError::Malformed(text.chars().take(80).collect()));
         }
@@ -209,7 +210,9 @@ mod tests {
             host_chip: "Apple M1 Ultra".parse().unwrap(),
             host_os: "25G76".parse().unwrap(),
             guest_os: "25F84".parse().unwrap(),
-            workload: "sha256:28faa552714d0d8150b1daa4e991181d62084c88e25afe9d49d08351794f0da7".parse().unwrap(),
+            workload: "sha256:28faa552714d0d8150b1daa4e991181d62084c88e25afe9d49d08351794f0da7"
+                .parse()
+                .unwrap(),
         }
     }
 
@@ -219,7 +222,10 @@ mod tests {
         let expected = "capgate combination v1\nhost-chip Apple M1 Ultra\nhost-os 25G76\nguest-os 25F84\nworkload \
                         sha256:28faa552714d0d8150b1daa4e991181d62084c88e25afe9d49d08351794f0da7\n";
         assert_eq!(published().canonical(), expected);
-        assert_eq!(published().key().to_string(), "cd721d0910fdfa406948cfea4b19a0413848aee30a7941ecd822c22c7c840e72");
+        assert_eq!(
+            published().key().to_string(),
+            "cd721d0910fdfa406948cfea4b19a0413848aee30a7941ecd822c22c7c840e72"
+        );
     }
 
     #[test]
@@ -239,7 +245,9 @@ mod tests {
     #[test]
     fn malformed_chips_are_refused() {
         let long = "A".repeat(65);
-        for text in ["", " ", "Apple  M1", " Apple M1", "Apple M1 ", "Apple\tM1", "Äpple M1", "Apple M1\n", &long] {
+        for text in
+            ["", " ", "Apple  M1", " Apple M1", "Apple M1 ", "Apple\tM1", "Äpple M1", "Apple M1\n", &long]
+        {
             assert!(matches!(text.parse::<Chip>(), Err(ChipError::Malformed(_))), "{text:?}");
         }
         assert!("A".repeat(64).parse::<Chip>().is_ok());

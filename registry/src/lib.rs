@@ -13,6 +13,7 @@ pub mod note;
 pub mod os;
 pub mod profile;
 pub mod publish;
+pub mod record;
 pub mod snapshot;
 pub mod store;
 pub mod text;

@@ -90,7 +90,9 @@ pub enum VersionError {
     #[error("`{0}` is not a macOS version such as `26.6.1`")]
     Malformed(String),
     /// It is what macOS tells programs that were built for older systems.
-    #[error("`{0}` is a compatibility answer, not a release: read the version from SystemVersion.plist or `sw_vers`")]
+    #[error(
+        "`{0}` is a compatibility answer, not a release: read the version from SystemVersion.plist or `sw_vers`"
+    )]
     Compatibility(String),
     /// No macOS for Apple silicon has it.
     #[error("`{0}` is no macOS release for Apple silicon")]
@@ -134,7 +136,8 @@ impl Version {
             return Err(self.disagrees(build, why));
         }
         if build.is_rapid_response() && self.extra.is_none() {
-            return Err(self.disagrees(build, "a rapid response is written with its letter, as in `13.4.1 (c)`".into()));
+            return Err(self
+                .disagrees(build, "a rapid response is written with its letter, as in `13.4.1 (c)`".into()));
         }
         if self.beta && !build.is_beta() {
             return Err(self.disagrees(build, "a beta has a number from 5000 up and a letter".into()));
@@ -242,7 +245,22 @@ mod tests {
 
     #[test]
     fn malformed_builds_are_refused() {
-        for text in ["", "25", "25G", "25G7", "25g76", "G2576", "25G76 ", " 25G76", "25G76A", "25G77082", "22F770820", "２5G76", "25G12345", "25é76"] {
+        for text in [
+            "",
+            "25",
+            "25G",
+            "25G7",
+            "25g76",
+            "G2576",
+            "25G76 ",
+            " 25G76",
+            "25G76A",
+            "25G77082",
+            "22F770820",
+            "２5G76",
+            "25G12345",
+            "25é76",
+        ] {
             assert!(text.parse::<Build>().is_err(), "{text:?}");
         }
     }
@@ -263,17 +281,27 @@ mod tests {
         for text in ["17.0", "25.1", "10.15", "9.0"] {
             assert!(matches!(text.parse::<Version>(), Err(VersionError::NeverReleased(_))), "{text}");
         }
-        for text in ["26", "26.06", "26.6.1.2", "26.x", "", "26.6 (cc)", "26.6 gamma", "26..1", "26.6 beta x"] {
+        for text in ["26", "26.06", "26.6.1.2", "26.x", "", "26.6 (cc)", "26.6 gamma", "26..1", "26.6 beta x"]
+        {
             assert!(matches!(text.parse::<Version>(), Err(VersionError::Malformed(_))), "{text}");
         }
     }
 
     #[test]
     fn version_and_build_must_agree() {
-        for (v, b) in [("26.6.1", "25G76"), ("26.5.2", "25F84"), ("15.1", "24B2083"), ("13.4.1 (c)", "22F770820d"), ("13.4.1 (c)", "22F82"), ("27.0", "26A123")] {
+        for (v, b) in [
+            ("26.6.1", "25G76"),
+            ("26.5.2", "25F84"),
+            ("15.1", "24B2083"),
+            ("13.4.1 (c)", "22F770820d"),
+            ("13.4.1 (c)", "22F82"),
+            ("27.0", "26A123"),
+        ] {
             assert!(version(v).agrees_with(&build(b)).is_ok(), "{v} {b}");
         }
-        for (v, b) in [("26.6.1", "24G76"), ("15.1", "25B20"), ("13.4.1", "22F770820d"), ("26.0 beta", "25A100")] {
+        for (v, b) in
+            [("26.6.1", "24G76"), ("15.1", "25B20"), ("13.4.1", "22F770820d"), ("26.0 beta", "25A100")]
+        {
             assert!(version(v).agrees_with(&build(b)).is_err(), "{v} {b}");
         }
     }

@@ -29,7 +29,9 @@ mod tests {
 
     #[test]
     fn each_hidden_character_is_found_at_its_offset() {
-        for c in ['\t', '\r', '\0', '\u{7f}', '\u{85}', '\u{202e}', '\u{2066}', '\u{200f}', '\u{2028}', '\u{feff}'] {
+        for c in
+            ['\t', '\r', '\0', '\u{7f}', '\u{85}', '\u{202e}', '\u{2066}', '\u{200f}', '\u{2028}', '\u{feff}']
+        {
             assert_eq!(first_forbidden(&format!("ab\n{c}")), Some((3, c)), "{c:?}");
         }
     }

@@ -86,11 +86,7 @@ fn character_help(c: char) -> String {
     }
 }
 
-fn build_root<T>(
-    text: &str,
-    problems: &Problems,
-    build: impl FnOnce(&Table<'_>) -> Option<T>,
-) -> Option<T> {
+fn build_root<T>(text: &str, problems: &Problems, build: impl FnOnce(&Table<'_>) -> Option<T>) -> Option<T> {
     let (root, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let span = error.span().unwrap_or(text.len()..text.len());
@@ -119,12 +115,17 @@ mod tests {
             table.finish();
             Some(())
         });
-        problems.iter().map(|p| format!("{:?} {}", position(input.as_bytes(), p.span.start), p.message)).collect()
+        problems
+            .iter()
+            .map(|p| format!("{:?} {}", position(input.as_bytes(), p.span.start), p.message))
+            .collect()
     }
 
     #[test]
     fn every_problem_is_reported_with_its_place() {
-        let found = problems("nmae = \"x\"\ncount = -1\nmode = \"enforced\"\nmodels = [\"a\", 3]\n[host]\nchip = \"\"\nos = 1\n");
+        let found = problems(
+            "nmae = \"x\"\ncount = -1\nmode = \"enforced\"\nmodels = [\"a\", 3]\n[host]\nchip = \"\"\nos = 1\n",
+        );
         assert_eq!(
             found,
             [
@@ -161,7 +162,10 @@ mod tests {
 
     #[test]
     fn size_encoding_syntax_and_the_last_newline_are_checked() {
-        assert_eq!(problems(&"#".repeat(1001)), ["(1, 1) has 1001 bytes, more than the 1000 that are accepted"]);
+        assert_eq!(
+            problems(&"#".repeat(1001)),
+            ["(1, 1) has 1001 bytes, more than the 1000 that are accepted"]
+        );
         assert_eq!(problems("name = \"a\""), ["(1, 11) does not end in a newline"]);
         assert!(problems("name = \n[[[\n")[0].contains("not TOML"));
         let (value, found) = read(b"a = \"\xff\"\n", 100, |_| Some(()));

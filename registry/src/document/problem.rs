@@ -52,7 +52,9 @@ impl Problems {
     /// The problems in order of their place.
     pub fn into_sorted(self) -> Vec<Problem> {
         let mut all = self.0.into_inner();
-        all.sort_by(|a, b| (a.span.start, a.span.end, &a.message).cmp(&(b.span.start, b.span.end, &b.message)));
+        all.sort_by(|a, b| {
+            (a.span.start, a.span.end, &a.message).cmp(&(b.span.start, b.span.end, &b.message))
+        });
         all.dedup();
         all
     }

@@ -91,15 +91,22 @@ impl<'a> Table<'a> {
     }
 
     /// One of a fixed set of words, reported when it is missing.
-    pub fn require_word<T: Copy>(&self, key: &'static str, words: &[(&'static str, T)]) -> Option<Spanned<T>> {
+    pub fn require_word<T: Copy>(
+        &self,
+        key: &'static str,
+        words: &[(&'static str, T)],
+    ) -> Option<Spanned<T>> {
         self.require(key, |table, key| table.word(key, words))
     }
 
     /// A whole number from 0 to 2^63-1.
     pub fn integer(&self, key: &'static str) -> Option<Spanned<u64>> {
         let (value, span) = self.get(key)?;
-        let DeValue::Integer(integer) = value else { return self.wrong_type(key, "a whole number", value, span) };
-        match i64::from_str_radix(integer.as_str(), integer.radix()).ok().and_then(|n| u64::try_from(n).ok()) {
+        let DeValue::Integer(integer) = value else {
+            return self.wrong_type(key, "a whole number", value, span);
+        };
+        match i64::from_str_radix(integer.as_str(), integer.radix()).ok().and_then(|n| u64::try_from(n).ok())
+        {
             Some(value) => Some(Spanned { value, span }),
             None => {
                 let message = format!("`{}` is out of range", self.name(key));
@@ -136,7 +143,9 @@ impl<'a> Table<'a> {
     /// `true` or `false`.
     pub fn boolean(&self, key: &'static str) -> Option<Spanned<bool>> {
         let (value, span) = self.get(key)?;
-        let DeValue::Boolean(value) = value else { return self.wrong_type(key, "true or false", value, span) };
+        let DeValue::Boolean(value) = value else {
+            return self.wrong_type(key, "true or false", value, span);
+        };
         Some(Spanned { value: *value, span })
     }
 
@@ -148,7 +157,12 @@ impl<'a> Table<'a> {
         };
         match datetime.to_string().parse() {
             Ok(value) => Some(Spanned { value, span }),
-            Err(_) => self.wrong_type(key, "a date and time with an offset, such as 2026-12-01T00:00:00Z", value, span),
+            Err(_) => self.wrong_type(
+                key,
+                "a date and time with an offset, such as 2026-12-01T00:00:00Z",
+                value,
+                span,
+            ),
         }
     }
 

@@ -1,0 +1,218 @@
+//! Rules of one profile that go beyond its form: bounds, what must be said aloud, what evidence must name.
+
+use std::ops::Range;
+
+use super::{Acknowledgement, OverrideSet, Profile, Values, Verdict};
+use crate::document::Table;
+
+/// Programs that run other people's code: their own digest says nothing about what talks to Metal.
+pub const INTERPRETERS: [&str; 18] = [
+    "bash",
+    "bun",
+    "deno",
+    "java",
+    "julia",
+    "lua",
+    "node",
+    "nodejs",
+    "osascript",
+    "perl",
+    "php",
+    "pypy",
+    "python",
+    "r",
+    "rscript",
+    "ruby",
+    "sh",
+    "zsh",
+];
+
+/// Where the parts of the profile stand, in the order of the profile's own lists.
+pub(super) struct Places<'t, 'd> {
+    pub root: &'t Table<'d>,
+    pub sets: Vec<Range<usize>>,
+    pub evidence: Vec<Range<usize>>,
+}
+
+pub(super) fn check(profile: &Profile, places: &Places<'_, '_>) {
+    check_verdict(profile, places);
+    check_guest(profile, places);
+    check_supersedes(profile, places);
+    for (set, span) in profile.overrides.iter().zip(&places.sets) {
+        check_set(profile, set, span, places);
+    }
+    check_evidence(profile, places);
+}
+
+fn rule(places: &Places<'_, '_>, span: Range<usize>, message: impl Into<String>, help: impl Into<String>) {
+    places.root.problems().rule(span, message, Some(help.into()));
+}
+
+fn check_verdict(profile: &Profile, places: &Places<'_, '_>) {
+    let span = places.root.span_of("verdict");
+    match profile.verdict {
+        Verdict::Override if profile.overrides.is_empty() => {
+            rule(
+                places,
+                span,
+                "verdict `override` without a tested set",
+                "add [[override]], or conclude `stock`",
+            );
+        }
+        Verdict::Stock if !profile.overrides.is_empty() => {
+            rule(
+                places,
+                span,
+                "verdict `stock` with override sets",
+                "remove [[override]], or conclude `override`",
+            );
+        }
+        _ => {}
+    }
+    let digests = profile.workload.sha256.is_some() || profile.workload.cdhash.is_some();
+    if profile.verdict == Verdict::Override && !digests {
+        let message = "an override needs the workload's `sha256` or `cdhash`";
+        rule(
+            places,
+            places.root.span_of("workload"),
+            message,
+            "hash the executable: `capgate lookup --workload PATH`",
+        );
+    }
+}
+
+fn check_guest(profile: &Profile, places: &Places<'_, '_>) {
+    if !profile.guest.model.starts_with("VirtualMac") {
+        let message = format!("guest model `{}` is not a virtual Mac", profile.guest.model);
+        rule(
+            places,
+            places.root.span_of("guest"),
+            message,
+            "give `hw.model` of the guest, such as `VirtualMac2,1`",
+        );
+    }
+}
+
+fn check_supersedes(profile: &Profile, places: &Places<'_, '_>) {
+    if profile.supersedes.as_ref() == Some(&profile.id) {
+        let span = places.root.span_of("supersedes");
+        rule(places, span, "a profile cannot supersede itself", "give the new profile an id of its own");
+    }
+}
+
+fn check_set(profile: &Profile, set: &OverrideSet, span: &Range<usize>, places: &Places<'_, '_>) {
+    if !set.values.within_bounds() {
+        let message = format!("`{}` lies outside the hard bounds", set.values);
+        rule(
+            places,
+            span.clone(),
+            message,
+            "families 1001 to 1010 and threadgroup memory 32768 or 65536 only",
+        );
+    }
+    let same = profile.overrides.iter().filter(|other| other.values == set.values).count();
+    if same > 1 {
+        rule(places, span.clone(), format!("`{}` is listed {same} times", set.values), "list each set once");
+    }
+    if raises_nothing(profile, set.values) {
+        let message = format!("`{}` raises neither of the guest's own answers", set.values);
+        rule(places, span.clone(), message, "leave the set out, or conclude `stock`");
+    }
+    for wanted in must_acknowledge(profile, set.values) {
+        if !set.acknowledges.contains(&wanted) {
+            let message = format!("`{}` does not acknowledge `{}`", set.values, wanted.word());
+            rule(
+                places,
+                span.clone(),
+                message,
+                format!("add `\"{}\"` to acknowledges: {}", wanted.word(), why(wanted)),
+            );
+        }
+    }
+    for &given in &set.acknowledges {
+        if !must_acknowledge(profile, set.values).contains(&given) {
+            let message = format!("`{}` acknowledges `{}`, which is not so", set.values, given.word());
+            rule(places, span.clone(), message, "remove the word");
+        }
+    }
+    if set.acknowledges.contains(&Acknowledgement::ImagesUnrecorded) && is_interpreter(&profile.workload.name)
+    {
+        let message =
+            format!("`{}` runs other code: its images cannot stay unrecorded", profile.workload.name);
+        rule(places, span.clone(), message, "list every image that may touch Metal in [[workload.image]]");
+    }
+}
+
+fn raises_nothing(profile: &Profile, values: Values) -> bool {
+    let stock = profile.guest.stock;
+    stock.apple_family.is_some_and(|family| values.apple_family_max <= family)
+        && values.max_threadgroup_memory <= stock.max_threadgroup_memory
+}
+
+/// What this set must say aloud. A host family that nobody recorded counts as exceeded.
+fn must_acknowledge(profile: &Profile, values: Values) -> Vec<Acknowledgement> {
+    let host = profile.host.answers;
+    let above_family = host.apple_family.is_none_or(|family| values.apple_family_max > family);
+    let above_memory = values.max_threadgroup_memory > host.max_threadgroup_memory;
+    let unrecorded = profile.workload.images.is_empty();
+    [
+        (above_family, Acknowledgement::AboveHostFamily),
+        (above_memory, Acknowledgement::AboveHostMemory),
+        (unrecorded, Acknowledgement::ImagesUnrecorded),
+    ]
+    .into_iter()
+    .filter_map(|(applies, word)| applies.then_some(word))
+    .collect()
+}
+
+fn why(word: Acknowledgement) -> &'static str {
+    match word {
+        Acknowledgement::AboveHostFamily => "the ceiling lies above what the host's own GPU reports",
+        Acknowledgement::AboveHostMemory => "the memory lies above what the host's own GPU reports",
+        Acknowledgement::ImagesUnrecorded => "no [[workload.image]] says which code talks to Metal",
+    }
+}
+
+/// Tells whether a program's name is an interpreter's: `python`, `python3.12`, `/usr/bin/node`.
+fn is_interpreter(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name).to_lowercase();
+    let stem = file.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '_'));
+    INTERPRETERS.contains(&stem)
+}
+
+fn check_evidence(profile: &Profile, places: &Places<'_, '_>) {
+    for (set, span) in profile.overrides.iter().zip(&places.sets) {
+        if profile.evidence_for(set.values).next().is_none() {
+            let message = format!("no evidence names `{}`", set.values);
+            rule(
+                places,
+                span.clone(),
+                message,
+                "add [[evidence]] with exactly these values, or remove the set",
+            );
+        }
+    }
+    if profile.verdict == Verdict::Stock && profile.evidence.is_empty() {
+        let span = places.root.span_of("verdict");
+        rule(
+            places,
+            span,
+            "a conclusion without evidence",
+            "add [[evidence]]: `capgate evidence draft` writes it",
+        );
+    }
+    for (item, span) in profile.evidence.iter().zip(&places.evidence) {
+        let listed =
+            item.values.is_none_or(|values| profile.overrides.iter().any(|set| set.values == values));
+        match (profile.verdict, item.values) {
+            (Verdict::Override, None) => {
+                rule(places, span.clone(), "evidence names no override set", "add `override = { … }`");
+            }
+            (Verdict::Override, Some(values)) if !listed => {
+                let message = format!("evidence names `{values}`, which is not listed");
+                rule(places, span.clone(), message, "add the set to [[override]], or remove the evidence");
+            }
+            _ => {}
+        }
+    }
+}

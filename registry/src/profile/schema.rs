@@ -1,0 +1,1 @@
+//! JSON Schema of profiles, for editors.
