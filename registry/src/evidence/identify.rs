@@ -182,7 +182,8 @@ impl Inspection {
         self.kind = Kind::LlamaBench;
         self.generation = file.rows.first().map(llama_bench::Row::generation);
         describe::llama_bench(&file, &mut self.facts);
-        let names = describe::names(&file.rows);
+        let rows: Vec<_> = file.rows.iter().map(|row| (row.test, &row.settings)).collect();
+        let names = llama_bench::distinct_names(&rows);
         let measured = file.rows.iter().zip(names).filter(|(row, _)| !row.rates.is_empty());
         let tests = measured.map(|(row, name)| (name, row.rates.clone())).collect();
         let mut findings = file.findings;

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 pub use os::{OsMention, macos_major};
 pub use sip::{Sip, SipState};
+pub use words::chip;
 
 use super::codes::Code;
 use super::finding::Finding;

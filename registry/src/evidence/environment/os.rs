@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::{Side, words};
-use crate::evidence::codes::Code;
+use crate::evidence::codes::{Code, Severity};
 use crate::evidence::finding::Finding;
+use crate::os::{Build, Version, VersionError};
 
 /// One operating system that a file names.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -33,10 +34,7 @@ impl OsMention {
                     let message = format!(
                         "`{version}` is an answer of compatibility mode, and no build says which release"
                     );
-                    Finding {
-                        severity: crate::evidence::codes::Severity::Refusal,
-                        ..Finding::new(Code::CompatVersion, message)
-                    }
+                    Finding { severity: Severity::Refusal, ..Finding::new(Code::CompatVersion, message) }
                 }
                 (Some(build), _) => {
                     let major = macos_major(build).map_or_else(|| "?".to_owned(), |major| major.to_string());
@@ -67,15 +65,15 @@ impl OsMention {
             if !self.compat.iter().any(|known| known == version) {
                 self.compat.push(version.to_owned());
             }
-        } else if is_version(version) {
+        } else if version.parse::<Version>().is_ok() {
             self.version.get_or_insert_with(|| version.to_owned());
         }
     }
 
     fn set_build(&mut self, build: &str) {
-        if is_build(build) && self.build.is_none() {
-            self.build = Some(build.to_owned());
-            self.is_beta = is_beta(build);
+        if let (Ok(build), None) = (build.parse::<Build>(), &self.build) {
+            self.is_beta = build.is_beta();
+            self.build = Some(build.as_str().to_owned());
         }
     }
 }
@@ -147,44 +145,20 @@ fn in_prose(line: &str, side: Option<Side>) -> Option<OsMention> {
     None
 }
 
-fn is_version(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('.').collect();
-    (1..=3).contains(&parts.len())
-        && parts
-            .iter()
-            .all(|part| (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
+/// Tells whether a version is what macOS answers programs that were built for older systems.
 fn is_compat(version: &str) -> bool {
-    is_version(version)
-        && (version == "16"
-            || version.starts_with("16.")
-            || version == "10.16"
-            || version.starts_with("10.16."))
+    matches!(version.parse::<Version>(), Err(VersionError::Compatibility(_)))
 }
 
-/// Two digits, a capital, two to six digits (six in rapid security responses), at most one small letter.
 fn is_build(text: &str) -> bool {
-    let core = text.strip_suffix(|last: char| last.is_ascii_lowercase()).unwrap_or(text);
-    let bytes = core.as_bytes();
-    matches!(bytes, [a, b, c, number @ ..]
-        if a.is_ascii_digit() && b.is_ascii_digit() && c.is_ascii_uppercase()
-            && (2..=6).contains(&number.len()) && number.iter().all(u8::is_ascii_digit))
+    text.parse::<Build>().is_ok()
 }
 
-/// A number of at least 5000 in four digits, with a letter.
-fn is_beta(build: &str) -> bool {
-    let number: Vec<u8> = build.bytes().skip(3).collect();
-    matches!(number.as_slice(), [b'5'..=b'9', b, c, d, letter]
-        if [b, c, d].iter().all(|digit| digit.is_ascii_digit()) && letter.is_ascii_lowercase())
-}
-
-/// The major version of macOS that a build belongs to: its first number is Darwin's.
+/// The major version of macOS that a build belongs to.
 pub fn macos_major(build: &str) -> Option<u32> {
-    let darwin: u32 = build.get(..2)?.parse().ok()?;
-    match darwin {
-        20..=24 => Some(darwin - 9),
-        25.. => Some(darwin + 1),
+    match build.parse::<Build>().ok()?.darwin_major() {
+        darwin @ 20..=24 => Some(darwin - 9),
+        darwin if darwin >= 25 => Some(darwin + 1),
         _ => None,
     }
 }
@@ -194,31 +168,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn builds_betas_and_majors() {
-        for (build, beta, major) in [
-            ("25G76", false, 26),
-            ("25A5351b", true, 26),
-            ("24B2083", false, 15),
-            ("22F770820d", false, 13),
-            ("26A100", false, 27),
-            ("20A5384c", true, 11),
-        ] {
-            assert!(is_build(build), "{build}");
-            assert_eq!((is_beta(build), macos_major(build)), (beta, Some(major)), "{build}");
+    fn majors() {
+        for (build, major) in
+            [("25G76", Some(26)), ("24B2083", Some(15)), ("22F770820d", Some(13)), ("26A100", Some(27))]
+        {
+            assert_eq!(macos_major(build), major, "{build}");
         }
-        for text in ["25G", "2G76", "25g76", "25G76bb", "M1", "", "25G7"] {
-            assert!(!is_build(text), "{text}");
-        }
-    }
-
-    #[test]
-    fn versions_of_compatibility_mode() {
-        for version in ["16.0", "16.6.1", "16", "10.16"] {
-            assert!(is_compat(version), "{version}");
-        }
-        for version in ["15.6", "26.0", "160.1", "10.15", "1.16"] {
-            assert!(!is_compat(version), "{version}");
-        }
+        assert_eq!(macos_major("nonsense"), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub(super) fn pair(line: &str) -> Option<(&str, &str)> {
 }
 
 /// The first Apple chip that a line names, `Apple M1 Ultra`.
-pub(super) fn chip(line: &str) -> Option<String> {
+pub fn chip(line: &str) -> Option<String> {
     let mut words = line.split_whitespace().peekable();
     while let Some(word) = words.next() {
         if word.trim_start_matches(['(', '"']) != "Apple" {

@@ -1,10 +1,8 @@
 //! What was read from a file, in words.
 
-use std::collections::BTreeMap;
-
 use super::Fact;
 use crate::evidence::environment::{Environment, Side};
-use crate::evidence::llama_bench::{BenchFile, Row};
+use crate::evidence::llama_bench::BenchFile;
 use crate::evidence::log_dialect::Log;
 use crate::evidence::mlx::MlxFile;
 use crate::evidence::probe::Probe;
@@ -29,32 +27,6 @@ pub(super) fn llama_bench(file: &BenchFile, facts: &mut Vec<Fact>) {
     say_if(facts, "cpu", row.cpu.as_ref());
     say_if(facts, "gpu", row.gpu.as_ref().filter(|gpu| !gpu.is_empty()));
     say(facts, "measured", row.test_time);
-}
-
-/// A name for each row: the test, and the settings in which it differs from others of the file.
-pub(super) fn names(rows: &[Row]) -> Vec<String> {
-    let mut values: BTreeMap<&str, Vec<Option<&String>>> = BTreeMap::new();
-    for name in rows.iter().flat_map(|row| row.settings.keys()) {
-        values.entry(name).or_insert_with(|| rows.iter().map(|row| row.settings.get(name)).collect());
-    }
-    let varying: Vec<&str> = values
-        .into_iter()
-        .filter(|(_, values)| values.iter().any(|value| Some(value) != values.first()))
-        .map(|(name, _)| name)
-        .collect();
-    rows.iter()
-        .map(|row| {
-            let settings: Vec<String> = varying
-                .iter()
-                .map(|name| format!("{name}={}", row.settings.get(*name).map_or("", String::as_str)))
-                .collect();
-            if settings.is_empty() {
-                row.test.to_string()
-            } else {
-                format!("{} ({})", row.test, settings.join(", "))
-            }
-        })
-        .collect()
 }
 
 /// Runtime, model and configuration.

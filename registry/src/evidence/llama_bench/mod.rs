@@ -12,6 +12,7 @@
 mod check;
 mod fields;
 mod framing;
+mod names;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use framing::no_samples_format;
+pub use names::distinct_names;
 
 use super::codes::Code;
 use super::finding::{Finding, bytes_of};

@@ -1,7 +1,7 @@
 //! One line of a log without what terminals, runners and loggers put before it.
 
 /// The line without byte order mark, colours, times and logger prefixes.
-pub(super) fn clean(raw: &str) -> String {
+pub(in crate::evidence) fn clean(raw: &str) -> String {
     let plain = without_escapes(raw.trim_start_matches('\u{feff}'));
     let mut line = plain.trim();
     // A runner's time may stand before a logger's; more than a few prefixes are not prefixes.

@@ -21,6 +21,7 @@ use serde::Serialize;
 pub use aborts::Abort;
 pub use banner::{Banner, Shim};
 pub use device::{Device, PARAVIRTUAL};
+pub(super) use line::clean;
 
 use super::codes::Code;
 use super::finding::Finding;
