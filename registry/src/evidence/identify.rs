@@ -182,10 +182,11 @@ impl Inspection {
         self.kind = Kind::LlamaBench;
         self.generation = file.rows.first().map(llama_bench::Row::generation);
         describe::llama_bench(&file, &mut self.facts);
-        let rows: Vec<_> = file.rows.iter().map(|row| (row.test, &row.settings)).collect();
-        let names = llama_bench::distinct_names(&rows);
-        let measured = file.rows.iter().zip(names).filter(|(row, _)| !row.rates.is_empty());
-        let tests = measured.map(|(row, name)| (name, row.rates.clone())).collect();
+        let varying = llama_bench::varying(file.rows.iter().map(|row| &row.settings));
+        let measured = file.rows.iter().filter(|row| !row.rates.is_empty());
+        let named =
+            measured.map(|row| (llama_bench::name(row.test, &row.settings, &varying), row.rates.clone()));
+        let tests = named.collect();
         let mut findings = file.findings;
         findings.extend(self.tests(tests));
         findings

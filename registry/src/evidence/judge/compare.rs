@@ -14,7 +14,8 @@ const CPU_SETTINGS: [&str; 2] = ["n_gpu_layers", "devices"];
 /// The test of `other` that measured the same as `one`.
 pub(super) fn partner<'a>(one: &Measured, arm: Arm, other: &'a ArmData) -> Option<&'a Measured> {
     let is_cpu = arm == Arm::Cpu || other.arm == Arm::Cpu;
-    other.tests.iter().find(|test| test.test == one.test && differing(one, test, is_cpu).is_empty())
+    let same = |test: &&Measured| test.test == one.test && test.build == one.build && test.model == one.model;
+    other.tests.iter().filter(same).find(|test| differing(one, test, is_cpu).is_empty())
 }
 
 /// The settings in which two tests differ, as `name: left, right`.

@@ -115,7 +115,7 @@ fn contradictions(environment: &Environment, of: Option<Side>, workload: &Worklo
         }
     }
     for chip in &environment.chips {
-        if chip.name != workload.host.chip.as_str() {
+        if chip.side.or(of).is_some() && chip.name != workload.host.chip.as_str() {
             wrong.push(format!("names chip `{}`, the manifest `{}`", chip.name, workload.host.chip));
         }
     }

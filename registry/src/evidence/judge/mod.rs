@@ -12,6 +12,8 @@ mod notes;
 mod proof;
 mod report;
 
+use std::collections::BTreeSet;
+
 use super::bundle::{self, BundleFiles, Contents};
 use super::codes::Code;
 use super::finding::Finding;
@@ -23,7 +25,7 @@ use crate::document::Problem;
 use crate::profile::{Values, Verdict as Sought};
 use crate::store::StoreError;
 
-use arm::{ArmData, Measured};
+use arm::ArmData;
 use notes::Notes;
 pub use report::{JudgedSet, JudgedWorkload, Judgement, Row, Verdict};
 
@@ -121,9 +123,10 @@ fn judge_workload(
 }
 
 fn check_arms(workload: &Workload, arms: &[ArmData], notes: &mut Notes) {
+    let varying = varying(arms);
     for arm in arms {
-        for (test, name) in arm.tests.iter().zip(names(&arm.tests)) {
-            let said = format!("{} {name}", arm.arm);
+        for test in &arm.tests {
+            let said = format!("{} {}", arm.arm, llama_bench::name(test.test, &test.settings, &varying));
             for finding in samples::findings(&samples::summary(&test.rates), &said) {
                 notes.of_file(arm.arm, test.file(), finding);
             }
@@ -145,17 +148,18 @@ fn check_arms(workload: &Workload, arms: &[ArmData], notes: &mut Notes) {
     }
 }
 
-/// A name for each test: the work, and the settings in which it differs from others of the arm.
-fn names(tests: &[Measured]) -> Vec<String> {
-    llama_bench::distinct_names(&tests.iter().map(|test| (test.test, &test.settings)).collect::<Vec<_>>())
+/// The settings in which tests of one arm differ, of any arm, so that a test has the same name in all.
+fn varying(arms: &[ArmData]) -> BTreeSet<&str> {
+    arms.iter().flat_map(|arm| llama_bench::varying(arm.tests.iter().map(|test| &test.settings))).collect()
 }
 
 /// Every test of every arm in figures.
 fn score(workload: &Workload, arms: &[ArmData]) -> Vec<Row> {
     let find = |wanted: Arm| arms.iter().find(|arm| arm.arm == wanted);
+    let varying = varying(arms);
     let mut rows = Vec::new();
     for arm in arms {
-        for (test, name) in arm.tests.iter().zip(names(&arm.tests)) {
+        for test in &arm.tests {
             let summary = samples::summary(&test.rates);
             let Some(median) = summary.median else { continue };
             let ratio_to = |other: Arm| {
@@ -164,7 +168,7 @@ fn score(workload: &Workload, arms: &[ArmData]) -> Vec<Row> {
             };
             rows.push(Row {
                 workload: workload.name.clone(),
-                test: name,
+                test: llama_bench::name(test.test, &test.settings, &varying),
                 arm: arm.arm.name(),
                 values: if let Arm::Override(values) = arm.arm { Some(values) } else { None },
                 n: summary.n,

@@ -143,20 +143,8 @@ fn check_stock(arm: &ArmData, workload: &Workload, notes: &mut Notes) {
     check_unshimmed(arm, notes);
     let guest = &workload.guest;
     for (path, log) in arm.logs.iter().filter(|(_, log)| log.banners.is_empty()) {
-        let Some(device) = log.device() else { continue };
-        let raised = device.apple_family.zip(guest.stock_family).is_some_and(|(said, stock)| said > stock);
-        if raised
-            || device.apple_family.is_some_and(|family| family >= SIMD_FAMILY && device.is_paravirtual())
-        {
-            let message = "the log reports raised answers without a banner: something else raised them";
-            notes.of_file(arm.arm, path, Finding::new(Code::StockArmShimmed, message));
-        } else if device.apple_family != guest.stock_family {
-            let shown = |family: Option<u64>| {
-                family.map_or_else(|| "no Apple family".to_owned(), |family| family.to_string())
-            };
-            let (said, stock) = (shown(device.apple_family), shown(guest.stock_family));
-            let message = format!("the log reports {said}, the manifest's stock answer is {stock}");
-            notes.of_file(arm.arm, path, Finding::new(Code::StockDiffers, message));
+        if let Some(finding) = log.device().and_then(|device| check_stock_device(device, guest)) {
+            notes.of_file(arm.arm, path, finding);
         }
     }
     for (path, probe) in &arm.probes {
@@ -168,6 +156,22 @@ fn check_stock(arm: &ArmData, workload: &Workload, notes: &mut Notes) {
             notes.of_file(arm.arm, path, Finding::new(Code::ProbeMismatch, why));
         }
     }
+}
+
+/// The guest's own device answers as the manifest says; where it does not say, at least not as no guest does.
+fn check_stock_device(device: &Device, guest: &Guest) -> Option<Finding> {
+    let raised_from = guest.stock_family.map_or(SIMD_FAMILY, |stock| stock.saturating_add(1));
+    if device.apple_family.is_some_and(|family| family >= raised_from) {
+        let message = "the log reports raised answers without a banner: something else raised them";
+        return Some(Finding::new(Code::StockArmShimmed, message));
+    }
+    let stock = guest.stock_family?;
+    if device.apple_family == Some(stock) {
+        return None;
+    }
+    let said = device.apple_family.map_or_else(|| "no Apple family".to_owned(), |family| family.to_string());
+    let message = format!("the log reports {said}, the manifest's stock answer is {stock}");
+    Some(Finding::new(Code::StockDiffers, message))
 }
 
 fn check_unshimmed(arm: &ArmData, notes: &mut Notes) {

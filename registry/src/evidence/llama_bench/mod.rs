@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use framing::no_samples_format;
-pub use names::distinct_names;
+pub use names::{name, varying};
 
 use super::codes::Code;
 use super::finding::{Finding, bytes_of};
