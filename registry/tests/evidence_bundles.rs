@@ -5,14 +5,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
-mod folder;
+mod bundles;
 
 use std::path::PathBuf;
 
 use capgate_registry::evidence::judge::{self, Judgement, Verdict};
 use capgate_registry::evidence::manifest::Manifest;
 
-use folder::Folder;
+use bundles::Folder;
 
 const BUNDLES: [&str; 3] =
     ["2026-08-09-m1-ultra", "2026-08-10-m1-ultra-gemma4", "2026-08-11-m1-ultra-muse-glimmer-64g"];
@@ -80,7 +80,7 @@ fn medians_are_the_published_ones() {
     for (bundle, workload, test, stock, changed, host) in [
         (BUNDLES[0], "tinyllama", "pp512", 431.8625, 4786.70, Some(4871.99)),
         (BUNDLES[0], "tinyllama", "tg128", 12.6307, 206.5965, Some(286.7055)),
-        (BUNDLES[0], "mlx-lm", "pp512", 1656.553_891, 1665.467_057, None),
+        (BUNDLES[0], "mlx-lm", "pp512", 1_656.553_891, 1_665.467_057, None),
         (BUNDLES[0], "mlx-lm", "tg128", 172.088_180, 170.860_477, None),
         (BUNDLES[1], "gemma4-12b", "pp512", 71.65675, 515.763, Some(517.8775)),
         (BUNDLES[1], "gemma4-12b", "tg128", 3.41483, 49.66695, Some(52.3818)),

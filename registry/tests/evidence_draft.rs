@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
-mod folder;
+mod bundles;
 
 use std::path::PathBuf;
 
 use capgate_registry::evidence::{draft, judge};
 use capgate_registry::profile::{self, Verdict};
 
-use folder::Folder;
+use bundles::Folder;
 
 fn workspace() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -53,6 +53,7 @@ codes! {
     DigestMismatch "digest-mismatch" Refusal "a file's bytes are not the ones that SHA256SUMS lists";
     FileMissing "file-missing" Refusal "a listed or named file is not in the bundle or cannot be read";
     UnlistedFile "unlisted-file" Warning "a file is used but SHA256SUMS does not list it, so nothing pins its bytes";
+    ManifestMalformed "manifest-malformed" Refusal "the manifest cannot be read as one";
     Link "link" Refusal "a file of the bundle is a symbolic link";
     TooLarge "too-large" Refusal "a file, or a list in it, is larger than a reader accepts";
 
@@ -84,7 +85,7 @@ codes! {
     Contended "contended" Refusal "the samples spread by a CV above 15 %: something else was running";
     Spread "spread" Warning "the samples spread by a CV of 5 to 15 %";
     Drift "drift" Refusal "the samples rise or fall steadily by more than 5 %: throttling or warm-up";
-    DuplicateSamples "duplicate-samples" Refusal "two files of an arm hold the very same samples";
+    DuplicateSamples "duplicate-samples" Refusal "two files hold the very same samples, so one is a copy";
 
     // Whether arms can be compared.
     NoStockArm "no-stock-arm" Refusal "there is no stock arm to compare with";

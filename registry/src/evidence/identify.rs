@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::finding::Finding;
 use super::samples::{self, Summary};
-use super::{codes::Code, environment, llama_bench, log_dialect, mlx, probe, sums};
+use super::{codes::Code, environment, llama_bench, log_dialect, manifest, mlx, probe, sums};
+use crate::document;
 
 mod describe;
 
@@ -134,8 +135,7 @@ impl Inspection {
             return vec![Finding::new(Code::NoSamplesFormat, message)];
         }
         if text.lines().any(|line| line.trim() == "[[workload]]") {
-            self.kind = Kind::Manifest;
-            return Vec::new();
+            return self.manifest(bytes);
         }
         let listed = sums::read(bytes);
         if !listed.files.is_empty() {
@@ -208,6 +208,25 @@ impl Inspection {
             self.rows.push(TestSummary { test, samples });
         }
         findings
+    }
+
+    fn manifest(&mut self, bytes: &[u8]) -> Vec<Finding> {
+        self.kind = Kind::Manifest;
+        let problems = match manifest::Manifest::parse(bytes) {
+            Ok(manifest) => {
+                self.say("workloads", manifest.workloads.len());
+                return Vec::new();
+            }
+            Err(problems) => problems,
+        };
+        let said = problems.iter().map(|problem| {
+            let (line, column) = document::position(bytes, problem.span.start);
+            Finding::new(
+                Code::ManifestMalformed,
+                format!("line {line}, column {column}: {}", problem.message),
+            )
+        });
+        said.collect()
     }
 
     fn probe(&mut self, probe: probe::Probe) -> Vec<Finding> {

@@ -83,7 +83,10 @@ fn truth(value: &str) -> Option<bool> {
 
 /// Reads a probe's output; none where it holds no answer.
 pub fn read(bytes: &[u8]) -> Option<Probe> {
-    let text = std::str::from_utf8(bytes.get(..MOST_BYTES).unwrap_or(bytes)).ok()?;
+    if bytes.len() > MOST_BYTES {
+        return None;
+    }
+    let text = std::str::from_utf8(bytes).ok()?;
     let mut reader = Reader::default();
     for line in text.lines().map(|line| line.trim_start_matches('\u{feff}').trim()) {
         reader.line(line);

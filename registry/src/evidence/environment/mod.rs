@@ -58,7 +58,10 @@ pub struct Environment {
 
 /// Reads a file; none where it says nothing about a machine.
 pub fn read(bytes: &[u8]) -> Option<Environment> {
-    let text = String::from_utf8_lossy(bytes.get(..MOST_BYTES).unwrap_or(bytes));
+    if bytes.len() > MOST_BYTES {
+        return None;
+    }
+    let text = String::from_utf8_lossy(bytes);
     let mut environment = Environment { sip: sip::read(&text), ..Environment::default() };
     let mut os = os::Collector::default();
     let mut heading = None;

@@ -53,6 +53,13 @@ pub(super) fn with_stock(stock: &ArmData, other: &ArmData, notes: &mut Notes) {
             }
             continue;
         };
+        if test.rates.len() > 1 && nearest.rates == test.rates {
+            say(
+                notes,
+                Code::DuplicateSamples,
+                format!("{}: holds the same samples as the stock arm's `{}`", test.test, nearest.file()),
+            );
+        }
         let settings = differing(nearest, test, is_cpu);
         if nearest.build != test.build {
             say(
@@ -78,8 +85,8 @@ pub(super) fn with_stock(stock: &ArmData, other: &ArmData, notes: &mut Notes) {
         }
     }
     for test in stock.tests.iter().filter(|_| !other.is_incomplete) {
-        if !other.tests.iter().any(|known| known.test == test.test) {
-            let message = format!("{}: the arm {} did not run it; it is not scored", test.test, other.arm);
+        if is_alone(test, stock, other) {
+            let message = format!("{}: the {} arm did not run it; it is not scored", test.test, other.arm);
             notes.of_file(other.arm, test.file(), Finding::new(Code::TestsDiffer, message));
         }
     }
@@ -90,6 +97,13 @@ pub(super) fn with_stock(stock: &ArmData, other: &ArmData, notes: &mut Notes) {
             Finding::new(Code::NoSharedTest, format!("stock and {} have no test in common", other.arm)),
         );
     }
+}
+
+/// Tells whether a stock test has no partner in the other arm, nor one that was meant to be it.
+fn is_alone(test: &Measured, stock: &ArmData, other: &ArmData) -> bool {
+    let mut same_work = other.tests.iter().filter(|known| known.test == test.test);
+    partner(test, stock.arm, other).is_none()
+        && same_work.all(|known| partner(known, other.arm, stock).is_some())
 }
 
 /// Says where an arm's files name another machine or model than the manifest.

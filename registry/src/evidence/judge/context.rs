@@ -14,8 +14,8 @@ use crate::evidence::finding::Finding;
 use crate::evidence::manifest::{Arm, Role, Workload};
 use crate::profile::{FeatureLevel, Verdict};
 
-/// Arms that began further apart than this, in minutes, may have met different conditions.
-const MOST_MINUTES: i64 = 60;
+/// Arms that began further apart than this, in seconds, may have met different conditions.
+const MOST_SECONDS: i64 = 60 * 60;
 
 /// Says everything about a workload that is not about one arm's samples.
 pub(super) fn check(workload: &Workload, arms: &[ArmData], contents: &Contents, notes: &mut Notes) {
@@ -52,11 +52,15 @@ fn times(arms: &[ArmData], notes: &mut Notes) {
         }
     }
     let (Some(first), Some(last)) = (begun.iter().min(), begun.iter().max()) else { return };
-    let minutes = (last.0.as_second() - first.0.as_second()).div_euclid(60);
-    if minutes > MOST_MINUTES {
+    let seconds = last.0.as_second().saturating_sub(first.0.as_second());
+    if seconds > MOST_SECONDS {
         let message = format!(
-            "the arms began {minutes} minutes apart: {} at {}, {} at {}",
-            first.1, first.0, last.1, last.0
+            "the arms began {} minutes apart: {} at {}, {} at {}",
+            seconds / 60,
+            first.1,
+            first.0,
+            last.1,
+            last.0
         );
         notes.common(Code::ArmsApart, message);
     }

@@ -69,7 +69,7 @@ fn check_override(arm: &ArmData, set: &ClaimedSet, workload: &Workload, notes: &
 
 fn check_banner(log: &Log, set: &ClaimedSet, guest: &Guest) -> Vec<Finding> {
     let Some(banner) = log.banners.first() else {
-        let message = "no shim's banner: it was not active, whatever the arm is called";
+        let message = "shim not active: the log has no shim's banner, whatever the arm is called";
         return vec![Finding::new(Code::BannerMissing, message)];
     };
     let mut findings = Vec::new();

@@ -48,11 +48,14 @@ pub struct Log {
     pub other_names: Vec<String>,
     /// Devices whose blocks do not agree.
     pub disagreeing: Vec<String>,
+    /// Whether there is more than was read, so that the end is not known.
+    pub is_cut: bool,
 }
 
 /// Reads a log; bytes that are not UTF-8 are replaced.
 pub fn read(bytes: &[u8]) -> Log {
-    read_text(&String::from_utf8_lossy(bytes.get(..MOST_BYTES).unwrap_or(bytes)))
+    let log = read_text(&String::from_utf8_lossy(bytes.get(..MOST_BYTES).unwrap_or(bytes)));
+    Log { is_cut: bytes.len() > MOST_BYTES, ..log }
 }
 
 /// Reads a log that is already text.
@@ -143,6 +146,10 @@ impl Log {
             findings.push(Finding::new(Code::ResearchHook, message));
         }
         findings.extend(self.aborts.first().map(Abort::finding));
+        if self.is_cut {
+            let message = format!("the log has more than {MOST_BYTES} bytes, so its end was not read");
+            findings.push(Finding::new(Code::TooLarge, message));
+        }
         findings
     }
 }

@@ -105,7 +105,8 @@ fn workload(table: &Table<'_>) -> Option<Workload> {
         );
     }
     let sets = sets(&tables);
-    let files = tables.iter().filter_map(|inner| file(inner, &sets)).collect();
+    let files: Vec<File> = tables.iter().filter_map(|inner| file(inner, &sets)).collect();
+    check_paths(&tables, &files);
     table.finish();
     Some(Workload {
         name: name?,
@@ -119,6 +120,19 @@ fn workload(table: &Table<'_>) -> Option<Workload> {
         sets,
         files,
     })
+}
+
+/// A file is one thing: the same bytes cannot speak for two arms.
+fn check_paths(tables: &[Table<'_>], files: &[File]) {
+    if files.len() != tables.len() {
+        return;
+    }
+    for (index, (file, table)) in files.iter().zip(tables).enumerate() {
+        if files.iter().take(index).any(|earlier| earlier.path == file.path) {
+            let message = format!("`{}` is listed twice in one workload", file.path);
+            table.problems().malformed(table.span_of("path"), message, None);
+        }
+    }
 }
 
 fn program(table: &Table<'_>) -> Option<Program> {
@@ -229,11 +243,11 @@ fn file(table: &Table<'_>, sets: &[ClaimedSet]) -> Option<File> {
     let path = table.require_string("path");
     let arm = table.word("arm", &ARMS);
     let role = table.word("role", &ROLES);
+    let of = table.word("of", &SCORED);
     let part = match (arm, role) {
         (Some(arm), None) if arm.value == Word::Control => Some(Part::Control),
         (Some(arm), None) => settle(table, "arm", arm.value, sets).map(Part::Samples),
         (None, Some(role)) => {
-            let of = table.word("of", &SCORED);
             let needs_one = matches!(role.value, Role::Log | Role::Correctness);
             match of {
                 Some(of) => settle(table, "of", of.value, sets).map(|arm| Part::Item(role.value, Some(arm))),

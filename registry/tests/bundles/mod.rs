@@ -1,6 +1,9 @@
 //! Bundles for tests: a folder on disk, and one in memory that tests can change.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
+
+pub mod sound;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
