@@ -88,3 +88,33 @@ proptest! {
         }
     }
 }
+
+/// Figures of the published bundles, as read from their raw files.
+#[test]
+fn the_shipped_profiles_break_no_rule_and_say_what_was_measured() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiles.d");
+    let mut ids = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let (profile, problems) = lint(&fs::read(&path).unwrap());
+        assert_eq!(problems, [], "{}", path.display());
+        let profile = profile.unwrap();
+        assert_eq!(path.file_stem().unwrap().to_str(), Some(profile.id.as_str()));
+        let ratios: Vec<String> = profile
+            .evidence
+            .iter()
+            .flat_map(|item| &item.tests)
+            .map(|test| format!("{} {:.2}", test.name, test.changed.unwrap().median / test.stock.median))
+            .collect();
+        ids.push(format!("{}: {}", profile.id, ratios.join(", ")));
+    }
+    ids.sort();
+    assert_eq!(
+        ids,
+        [
+            "m1-ultra-25g76-25f84-llama-bench-b10167: pp512 11.08, tg128 16.36, pp512 7.20, tg128 14.54",
+            "m1-ultra-25g76-25f84-llama-bench-b10359: pp512 7.55, tg128 8.87",
+            "m1-ultra-25g76-25f84-mlx-lm-0-31-3: pp512 1.01, tg128 0.99",
+        ]
+    );
+}
