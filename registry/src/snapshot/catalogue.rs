@@ -1,7 +1,6 @@
 //! What the log says, entry by entry: which profiles exist, which are superseded, which are revoked.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use crate::combination::Key;
 use crate::document::Problem;
@@ -17,10 +16,17 @@ pub(super) struct Place {
 
 #[derive(Debug, Clone)]
 pub(super) struct Slot {
+    pub id: ProfileId,
     pub place: Place,
     pub keys: Vec<Key>,
     pub superseded: bool,
     pub revoked: Option<Place>,
+}
+
+impl Slot {
+    fn is_live(&self) -> bool {
+        !self.superseded && self.revoked.is_none()
+    }
 }
 
 /// What one entry of the log says.
@@ -90,7 +96,11 @@ impl CatalogueError {
 /// Everything that a log published so far.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
-    pub(super) slots: HashMap<ProfileId, Slot>,
+    pub(super) slots: Vec<Slot>,
+    /// Slots by [`ProfileId::key`], which is shorter than most ids.
+    by_id: HashMap<Key, u32>,
+    /// Slots by the keys they stand under.
+    by_key: HashMap<Key, Vec<u32>>,
 }
 
 impl Catalogue {
@@ -98,26 +108,30 @@ impl Catalogue {
     pub fn add(&mut self, index: u64, entry: &[u8], origin: &Origin) -> Result<(), CatalogueError> {
         let note = Note::parse(entry)?;
         let length = u32::try_from(entry.len()).unwrap_or(u32::MAX);
-        self.apply(Place { index, length }, &Change::read(&note, origin)?)
+        let place = Place { index, length };
+        match Change::read(&note, origin)? {
+            Change::Profile(profile) => self.publish(place, &profile),
+            Change::Revocation(revocation) => self.revoke(place, &revocation.revokes),
+        }
     }
 
-    /// Tells whether an id was ever published, and at which index.
+    /// The log index of a profile, if its id was ever published.
     pub fn index_of(&self, id: &ProfileId) -> Option<u64> {
-        self.slots.get(id).map(|slot| slot.place.index)
+        self.slot(id).map(|slot| slot.place.index)
     }
 
     /// Tells whether a profile is neither superseded nor revoked.
     pub fn is_live(&self, id: &ProfileId) -> bool {
-        self.slots.get(id).is_some_and(|slot| !slot.superseded && slot.revoked.is_none())
+        self.slot(id).is_some_and(Slot::is_live)
     }
 
-    /// Ids of live profiles that share a key with `keys`, sorted.
+    /// Ids of live profiles that share a key with `keys`, in log order.
     pub fn live_under(&self, keys: &[Key]) -> Vec<&ProfileId> {
-        let shares = |slot: &Slot| slot.keys.iter().any(|key| keys.contains(key));
-        let live = self.slots.iter().filter(|(id, slot)| self.is_live(id) && shares(slot));
-        let mut ids: Vec<&ProfileId> = live.map(|(id, _)| id).collect();
-        ids.sort();
-        ids
+        let numbers = keys.iter().flat_map(|key| self.by_key.get(key).into_iter().flatten());
+        let mut slots: Vec<&Slot> = numbers.filter_map(|&number| self.slots.get(number as usize)).collect();
+        slots.sort_by_key(|slot| slot.place.index);
+        slots.dedup_by_key(|slot| slot.place.index);
+        slots.into_iter().filter(|slot| slot.is_live()).map(|slot| &slot.id).collect()
     }
 
     /// Number of profiles ever published.
@@ -130,29 +144,36 @@ impl Catalogue {
         self.slots.is_empty()
     }
 
-    fn apply(&mut self, place: Place, change: &Change) -> Result<(), CatalogueError> {
-        match change {
-            Change::Profile(profile) => self.publish(place, profile),
-            Change::Revocation(revocation) => self.revoke(place, &revocation.revokes),
-        }
+    fn slot(&self, id: &ProfileId) -> Option<&Slot> {
+        self.by_id.get(&id.key()).and_then(|&number| self.slots.get(number as usize))
+    }
+
+    fn slot_mut(&mut self, id: &ProfileId) -> Result<&mut Slot, CatalogueError> {
+        let number = self.by_id.get(&id.key());
+        let slot = number.and_then(|&number| self.slots.get_mut(number as usize));
+        slot.ok_or_else(|| CatalogueError::Unknown(id.clone()))
     }
 
     fn publish(&mut self, place: Place, profile: &Profile) -> Result<(), CatalogueError> {
-        if self.slots.contains_key(&profile.id) {
-            return Err(CatalogueError::ReusedId(profile.id.clone()));
+        let id = profile.id.clone();
+        if self.slot(&id).is_some() {
+            return Err(CatalogueError::ReusedId(id));
         }
         let keys = profile.keys();
         if let Some(earlier) = &profile.supersedes {
-            self.supersede(&profile.id, earlier, &keys)?;
+            self.supersede(&id, earlier, &keys)?;
         }
-        if let Entry::Vacant(vacant) = self.slots.entry(profile.id.clone()) {
-            vacant.insert(Slot { place, keys, superseded: false, revoked: None });
+        let number = u32::try_from(self.slots.len()).map_err(|_| CatalogueError::Crowded(id.clone()))?;
+        self.by_id.insert(id.key(), number);
+        for &key in &keys {
+            self.by_key.entry(key).or_default().push(number);
         }
+        self.slots.push(Slot { id, place, keys, superseded: false, revoked: None });
         Ok(())
     }
 
     fn supersede(&mut self, id: &ProfileId, earlier: &ProfileId, keys: &[Key]) -> Result<(), CatalogueError> {
-        let slot = self.slots.get_mut(earlier).ok_or_else(|| CatalogueError::Unknown(earlier.clone()))?;
+        let slot = self.slot_mut(earlier)?;
         // What was listed without a digest may be replaced by the same program with one.
         let listed_only = slot.keys.as_slice() == [earlier.key()];
         if !listed_only && !slot.keys.iter().any(|key| keys.contains(key)) {
@@ -166,7 +187,7 @@ impl Catalogue {
     }
 
     fn revoke(&mut self, place: Place, id: &ProfileId) -> Result<(), CatalogueError> {
-        let slot = self.slots.get_mut(id).ok_or_else(|| CatalogueError::Unknown(id.clone()))?;
+        let slot = self.slot_mut(id)?;
         if slot.revoked.is_some() {
             return Err(CatalogueError::Gone(id.clone()));
         }

@@ -10,7 +10,6 @@ use super::layout::{ENTRIES, FENCES, HEADER, Layout, TILE, WIDTH};
 use super::reader::{Snapshot, SnapshotError};
 use crate::combination::{Hex, Key};
 use crate::merkle::{Frontier, Hash, leaf_hash};
-use crate::profile::ProfileId;
 
 /// Gives the entries of a log, in any order and as often as asked.
 pub trait Entries {
@@ -111,16 +110,16 @@ struct Row<'c> {
 }
 
 fn rows(catalogue: &Catalogue) -> Result<Vec<Row<'_>>, CompileError> {
-    let in_force = catalogue.slots.iter().filter(|(_, slot)| !slot.superseded);
-    let mut pairs: Vec<(Key, &ProfileId, &Slot)> =
-        in_force.flat_map(|(id, slot)| slot.keys.iter().map(move |&key| (key, id, slot))).collect();
-    pairs.sort_unstable_by_key(|(key, _, slot)| (*key, slot.place.index));
+    let in_force = catalogue.slots.iter().filter(|slot| !slot.superseded);
+    let mut pairs: Vec<(Key, &Slot)> =
+        in_force.flat_map(|slot| slot.keys.iter().map(move |&key| (key, slot))).collect();
+    pairs.sort_unstable_by_key(|(key, slot)| (*key, slot.place.index));
     let mut rows: Vec<Row<'_>> = Vec::with_capacity(pairs.len());
-    for (key, id, slot) in pairs {
+    for (key, slot) in pairs {
         match rows.last_mut() {
             Some(row) if row.key == key => {
                 if row.slots.len() == MAX_PROFILES {
-                    return Err(CatalogueError::Crowded(id.clone()).into());
+                    return Err(CatalogueError::Crowded(slot.id.clone()).into());
                 }
                 row.slots.push(slot);
             }
