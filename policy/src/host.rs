@@ -136,7 +136,9 @@ impl HostState {
                 Ok(statement) => Self::Signed(statement),
                 Err(problems) => Self::Malformed(first_message(&problems)),
             },
-            Err(e @ (NoteError::TooFew { .. } | NoteError::Invalid { .. })) => Self::WrongSigner(e.to_string()),
+            Err(e @ (NoteError::TooFew { .. } | NoteError::Invalid { .. })) => {
+                Self::WrongSigner(e.to_string())
+            }
             Err(e) => Self::Malformed(e.to_string()),
         }
     }

@@ -109,7 +109,8 @@ fn read_conditions(table: &Table<'_>) -> Conditions {
 fn below(table: &Table<'_>, key: &'static str, most: u64) -> Option<u64> {
     let limit = table.integer(key)?;
     if limit.value >= most {
-        let message = format!("`{key} = {}` never holds: no value above {most} is ever reported", limit.value);
+        let message =
+            format!("`{key} = {}` never holds: no value above {most} is ever reported", limit.value);
         table.problems().malformed(limit.span, message, Some(format!("give a number below {most}")));
         return None;
     }

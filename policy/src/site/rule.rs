@@ -104,7 +104,9 @@ impl Conditions {
             }
             Subject::Set(values) => {
                 self.apple_family_above.is_some_and(|most| values.apple_family_max <= most)
-                    || self.max_threadgroup_memory_above.is_some_and(|most| values.max_threadgroup_memory <= most)
+                    || self
+                        .max_threadgroup_memory_above
+                        .is_some_and(|most| values.max_threadgroup_memory <= most)
             }
         }
     }
