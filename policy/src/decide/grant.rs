@@ -2,7 +2,8 @@
 
 use capgate_registry::combination::{Key, Sha256Digest};
 use capgate_registry::profile::{
-    Acknowledgement, Answers, EvidenceKind, Image, Outcome, ProfileId, Values, is_interpreter,
+    Acknowledgement, Answers, EvidenceKind, Image, Outcome, OverrideSet, Profile, ProfileId, Values,
+    is_interpreter,
 };
 use capgate_registry::record::View;
 use jiff::Timestamp;
@@ -93,9 +94,15 @@ pub(super) fn build(chosen: &Chosen, values: Values, view: &View, now: Timestamp
         warnings,
         stock: profile.guest.stock,
         images: profile.workload.images.clone(),
-        images_may_be_unrecorded: acknowledges.contains(&Acknowledgement::ImagesUnrecorded)
-            && !is_interpreter(&profile.workload.name),
+        images_may_be_unrecorded: unrecorded_is_said(profile),
     }
+}
+
+/// Every set must say it. If one set's word were enough, a site rule that removes the other sets could turn row 14's
+/// refusal into a grant.
+fn unrecorded_is_said(profile: &Profile) -> bool {
+    let said = |set: &OverrideSet| set.acknowledges.contains(&Acknowledgement::ImagesUnrecorded);
+    profile.overrides.iter().all(said) && !is_interpreter(&profile.workload.name)
 }
 
 fn models(chosen: &Chosen, values: Values) -> Vec<TestedModel> {

@@ -100,13 +100,22 @@ fn facts(reason: Reason, world: &mut World, rng: &mut Rng) {
         (Reason::FactNotAGuest, Source::Machine { virtual_machine, .. }) => {
             *virtual_machine = Fact::Known(false);
         }
-        (Reason::FactVirtualMachineMissing | Reason::FactVirtualMachineMalformed, Source::Machine { virtual_machine, .. }) => {
+        (
+            Reason::FactVirtualMachineMissing | Reason::FactVirtualMachineMalformed,
+            Source::Machine { virtual_machine, .. },
+        ) => {
             *virtual_machine = unknown(missing);
         }
-        (Reason::FactGuestModelMissing | Reason::FactGuestModelMalformed, Source::Machine { guest_model, .. }) => {
+        (
+            Reason::FactGuestModelMissing | Reason::FactGuestModelMalformed,
+            Source::Machine { guest_model, .. },
+        ) => {
             *guest_model = unknown(missing);
         }
-        (Reason::FactHostOsBuildMissing | Reason::FactHostOsBuildMalformed, Source::File { host_os_build }) => {
+        (
+            Reason::FactHostOsBuildMissing | Reason::FactHostOsBuildMalformed,
+            Source::File { host_os_build },
+        ) => {
             *host_os_build = unknown(missing);
         }
         (Reason::FactHostChipMissing | Reason::FactHostChipMalformed, _) => {
@@ -273,11 +282,8 @@ fn demand(reason: Reason, world: &mut World, rng: &mut Rng) {
 }
 
 fn afterwards(reason: Reason, world: &mut World, rng: &mut Rng) {
-    let image = |name: &str, byte| LoadedImage {
-        name: name.into(),
-        sha256: Some(Hex([byte; 32])),
-        cdhash: None,
-    };
+    let image =
+        |name: &str, byte| LoadedImage { name: name.into(), sha256: Some(Hex([byte; 32])), cdhash: None };
     match reason {
         Reason::LogUnwritable => world.log = Err("no space left".into()),
         Reason::ImageUnrecorded => {
@@ -290,15 +296,20 @@ fn afterwards(reason: Reason, world: &mut World, rng: &mut Rng) {
                         set.acknowledges.push(Acknowledgement::ImagesUnrecorded);
                     });
                 } else {
-                    profile.overrides.iter_mut().for_each(|set| set.acknowledges.clear());
+                    profile.overrides.iter_mut().take(1).for_each(|set| set.acknowledges.clear());
                 }
             });
         }
         Reason::ImageUnlisted | Reason::ImageDiffers => {
-            let listed = crate::support::World::tested().registry.shelves[0].published[0].profile.workload.images.clone();
+            let listed = crate::support::World::tested().registry.shelves[0].published[0]
+                .profile
+                .workload
+                .images
+                .clone();
             world.change_profiles(|profile| profile.workload.images = listed.clone());
             world.device.images.retain(|image| image.name == "libggml-metal.so");
-            let (name, byte) = if reason == Reason::ImageUnlisted { ("x.so", 1) } else { ("libggml-metal.so", 1) };
+            let (name, byte) =
+                if reason == Reason::ImageUnlisted { ("x.so", 1) } else { ("libggml-metal.so", 1) };
             let mut image = image(name, byte);
             if rng.one_in(3) {
                 image.sha256 = None;

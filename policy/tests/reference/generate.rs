@@ -37,7 +37,7 @@ pub fn world(rng: &mut Rng) -> World {
     world
 }
 
-pub fn policy<'w>(world: &'w mut World) -> &'w mut SitePolicy {
+pub fn policy(world: &mut World) -> &mut SitePolicy {
     world.site.get_or_insert_with(|| site(""))
 }
 

@@ -26,10 +26,7 @@ pub fn answer(world: &World) -> Answer {
     if let Some(first) = before.into_iter().min() {
         return Err(first);
     }
-    let records = match records(world) {
-        Ok(records) => records,
-        Err(reason) => return Err(reason),
-    };
+    let records = records(world)?;
     let mut whole = about_registry(&records);
     whole.extend(about_machine(world, &records));
     let Some(published) = only_override(&records) else {
@@ -47,7 +44,7 @@ pub fn answer(world: &World) -> Answer {
         return Err(fates.iter().filter_map(|(_, reason)| *reason).max().expect("an override has a set"));
     };
     // Rows 13 and 14 are about the set that was granted, and never lead to another one.
-    afterwards(world, profile, *values).into_iter().min().map_or(Ok(*values), Err)
+    afterwards(world, profile).into_iter().min().map_or(Ok(*values), Err)
 }
 
 fn failed(checks: &[(bool, Reason)]) -> Vec<Reason> {
@@ -96,11 +93,7 @@ fn facts(world: &World) -> Vec<Reason> {
     let of_source = match &facts.source {
         Source::Machine { virtual_machine, guest_model, .. } => [
             failed(&[(*virtual_machine == Fact::Known(false), Reason::FactNotAGuest)]),
-            fact(
-                virtual_machine,
-                Reason::FactVirtualMachineMissing,
-                Reason::FactVirtualMachineMalformed,
-            ),
+            fact(virtual_machine, Reason::FactVirtualMachineMissing, Reason::FactVirtualMachineMalformed),
             fact(guest_model, Reason::FactGuestModelMissing, Reason::FactGuestModelMalformed),
         ]
         .concat(),
@@ -246,9 +239,11 @@ fn conditions(world: &World, records: &[Record], rule: &DenyRule) -> Vec<Truth> 
         let of_profiles = profiles.iter().map(|p| &p.host.os.version);
         truth(of_profiles.chain(said.iter().copied()).any(|v| range.matches(&v.to_semver())))
     }));
-    all.extend(when.guest_os_version.as_ref().map(|range| {
-        truth(profiles.iter().any(|p| range.matches(&p.guest.os.version.to_semver())))
-    }));
+    all.extend(
+        when.guest_os_version
+            .as_ref()
+            .map(|range| truth(profiles.iter().any(|p| range.matches(&p.guest.os.version.to_semver())))),
+    );
     all.extend(when.workload.as_ref().map(|program| program_is(world, &profiles, *program)));
     all.extend(when.workload_name.as_ref().map(|n| truth(profiles.iter().any(|p| p.workload.name == *n))));
     all.extend(when.profile.as_ref().map(|id| truth(profiles.iter().any(|p| p.id == *id))));
@@ -270,7 +265,7 @@ fn program_is(world: &World, profiles: &[&Profile], program: Workload) -> Truth 
     }
 }
 
-fn in_force<'w>(world: &'w World) -> impl Iterator<Item = &'w DenyRule> {
+fn in_force(world: &World) -> impl Iterator<Item = &DenyRule> {
     let rules = policy(world).map_or(&[][..], |site| &site.deny);
     rules.iter().filter(|rule| rule.expires.is_none_or(|end| world.now < end))
 }
@@ -290,7 +285,7 @@ fn about_profile(world: &World, published: &Published) -> Failed {
     let profile = &published.profile;
     let impossible = profile.overrides.iter().any(|set| {
         let Values { apple_family_max: family, max_threadgroup_memory: memory } = set.values;
-        family < 1001 || family > 1010 || (memory != 32_768 && memory != 65_536)
+        !(1001..=1010).contains(&family) || (memory != 32_768 && memory != 65_536)
     });
     let differs = match (&world.facts.source, &world.host) {
         (Source::Machine { guest_model, .. }, HostState::Signed(said)) => {
@@ -350,7 +345,7 @@ fn about_set(world: &World, published: &Published, values: Values) -> Failed {
     let too_high = values.apple_family_max > ceiling.apple_family_max.unwrap_or(u64::MAX)
         || values.max_threadgroup_memory > ceiling.max_threadgroup_memory.unwrap_or(u64::MAX);
     failed(&[
-        (is_denied(world, published, values), Reason::SiteDenied),
+        (is_denied(world, values), Reason::SiteDenied),
         (wrong || (demand.correctness && right.is_empty()), Reason::EvidenceCorrectness),
         (demand.samples.is_some() && enough.is_empty(), Reason::EvidenceSamples),
         (old, Reason::EvidenceAge),
@@ -360,10 +355,9 @@ fn about_set(world: &World, published: &Published, values: Values) -> Failed {
     .collect()
 }
 
-fn is_denied(world: &World, published: &Published, values: Values) -> bool {
+fn is_denied(world: &World, values: Values) -> bool {
     let records = records(world).unwrap_or_default();
     let above = |limit: Option<u64>, value: u64| limit.is_none_or(|limit| value > limit);
-    let _ = published;
     in_force(world).filter(|rule| is_about_values(rule)).any(|rule| {
         above(rule.when.apple_family_above, values.apple_family_max)
             && above(rule.when.max_threadgroup_memory_above, values.max_threadgroup_memory)
@@ -371,16 +365,11 @@ fn is_denied(world: &World, published: &Published, values: Values) -> bool {
     })
 }
 
-fn afterwards(world: &World, profile: &Profile, values: Values) -> Vec<Reason> {
-    let said: BTreeSet<Acknowledgement> = profile
-        .overrides
-        .iter()
-        .filter(|set| set.values == values)
-        .flat_map(|set| set.acknowledges.iter().copied())
-        .collect();
+fn afterwards(world: &World, profile: &Profile) -> Vec<Reason> {
+    let every = |word| profile.overrides.iter().all(|set| set.acknowledges.contains(&word));
     let name = profile.workload.name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let listed = &profile.workload.images;
-    let silent = !said.contains(&Acknowledgement::ImagesUnrecorded) || INTERPRETERS.contains(&name);
+    let silent = !every(Acknowledgement::ImagesUnrecorded) || INTERPRETERS.contains(&name);
     let loaded = &world.device.images;
     let unlisted = loaded.iter().any(|image| !listed.iter().any(|known| known.name == image.name));
     let differs = loaded.iter().any(|image| {

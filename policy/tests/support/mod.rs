@@ -1,5 +1,7 @@
 //! One world in which everything is right: the guest, its host, its registry. Tests change one thing and decide.
 
+#![allow(dead_code, reason = "each test program uses its own part")]
+
 use std::sync::LazyLock;
 
 use capgate_policy::decide::{Decision, Device, Input, LoadedImage, Seen, decide};
@@ -75,11 +77,7 @@ pub fn published(profile: Profile) -> Published {
 }
 
 pub fn revocation(profile: &Profile) -> Revocation {
-    Revocation {
-        revokes: profile.id.clone(),
-        reason: "wrong output".into(),
-        severity: Severity::Harmful,
-    }
+    Revocation { revokes: profile.id.clone(), reason: "wrong output".into(), severity: Severity::Harmful }
 }
 
 pub fn statement() -> HostStatement {
