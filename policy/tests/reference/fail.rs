@@ -272,6 +272,11 @@ fn demand(reason: Reason, world: &mut World, rng: &mut Rng) {
                 profile.evidence.iter_mut().for_each(|item| item.measured = day);
             });
         }
+        Reason::EvidenceSigners if rng.one_in(2) => {
+            policy(world).demand.min_signers = 2;
+            policy(world).demand.signers.clear();
+            world.change_published(|published| published.signers = vec!["alice".into(); 2]);
+        }
         Reason::EvidenceSigners => {
             policy(world).demand.min_signers = 1;
             policy(world).demand.signers = vec!["dave".into()];
@@ -313,6 +318,12 @@ fn afterwards(reason: Reason, world: &mut World, rng: &mut Rng) {
             let mut image = image(name, byte);
             if rng.one_in(3) {
                 image.sha256 = None;
+            } else if rng.one_in(2) && reason == Reason::ImageDiffers {
+                // One digest agrees, the other does not.
+                world.change_profiles(|profile| profile.workload.images[0].cdhash = Some(Hex([0x66; 20])));
+                image.sha256 = Some(Hex([0x22; 32]));
+                image.cdhash = Some(Hex([0x67; 20]));
+                world.device.images.clear();
             }
             world.device.images.push(image);
         }
