@@ -317,7 +317,7 @@ impl<'a> Parts<'a> {
 ///
 /// Errors: [`KeyError::Name`]. Source: C2SP signed-note, "Signatures".
 pub fn check_name(name: &str) -> Result<(), KeyError> {
-    let bad = |c: char| c == '+' || c.is_whitespace() || crate::note::is_refused(c);
+    let bad = |c: char| c == '+' || c.is_whitespace() || crate::text::is_forbidden(c);
     if name.is_empty() || name.len() > MAX_NAME || name.contains(bad) || name.contains('\n') {
         return Err(KeyError::Name { name: shown(name) });
     }

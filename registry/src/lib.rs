@@ -7,12 +7,14 @@ pub mod document;
 #[cfg(feature = "evidence")]
 pub mod evidence;
 pub mod keys;
+pub mod latest;
 pub mod log;
 pub mod merkle;
 pub mod note;
 pub mod os;
 pub mod profile;
 pub mod publish;
+pub mod reader;
 pub mod record;
 pub mod snapshot;
 pub mod store;

@@ -83,16 +83,25 @@ pub trait Store {
     fn list(&self) -> Result<Vec<Listed>, StoreError>;
 }
 
-/// Fills a file that is being written.
-pub type Fill<'a> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a;
+/// Fills a file that is being written and then names it: names hold digests that are known only at the end.
+pub type Fill<'a> = dyn FnMut(&mut dyn Write) -> io::Result<String> + 'a;
 
 /// Writes a registry.
 pub trait StoreMut: Store {
     /// Makes or replaces a file as a whole: after a failure at any point the old content, or none, is still there.
-    /// On return the new content survives a crash.
-    fn write(&self, path: &str, fill: &mut Fill<'_>) -> Result<(), StoreError>;
+    /// On return the new content survives a crash. Returns the name that `fill` gave it.
+    fn write(&self, fill: &mut Fill<'_>) -> Result<String, StoreError>;
     /// Replaces a small file if it still holds `expected` (`None`: if it does not exist), else [`StoreError::Conflict`].
     fn swap(&self, path: &str, expected: Option<&[u8]>, new: &[u8]) -> Result<(), StoreError>;
     /// Removes a file; one that is already gone is no error.
     fn remove(&self, path: &str) -> Result<(), StoreError>;
+
+    /// Makes or replaces a file whose name and content are known.
+    fn put(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.write(&mut |out| {
+            out.write_all(bytes)?;
+            Ok(path.to_owned())
+        })?;
+        Ok(())
+    }
 }

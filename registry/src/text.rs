@@ -5,12 +5,25 @@
 /// Finds the first character that a text may not hold: every control character but LF, and every character that
 /// changes direction, breaks lines or is invisible at the start of a file. Returns its byte offset.
 pub fn first_forbidden(text: &str) -> Option<(usize, char)> {
+    if text.bytes().all(|b| b == b'\n' || is_plain(b)) {
+        return None;
+    }
     text.char_indices().find(|&(_, c)| c != '\n' && is_forbidden(c))
 }
 
 /// Tells whether `c` may not stand in a single line of published text. LF counts as forbidden here.
 pub fn is_forbidden(c: char) -> bool {
     c.is_control() || is_bidi_control(c) || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
+}
+
+/// The first character of a single line that may not stand there.
+pub fn first_forbidden_in_line(line: &str) -> Option<char> {
+    if line.bytes().all(is_plain) { None } else { line.chars().find(|&c| is_forbidden(c)) }
+}
+
+/// Printable ASCII, which nearly every text is made of and which needs no decoding.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~')
 }
 
 /// Unicode Bidi_Control, as listed in UAX #9 and PropList.txt.

@@ -1,6 +1,6 @@
 //! Merkle trees against a recursive reference that is written straight from RFC 6962 §2.1.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice)]
 
 use capgate_registry::merkle::{
     BuildError, Frontier, Hash, HashError, Hashes, MAX_CONSISTENCY, MAX_INCLUSION, MemoryTree, ProofError,
@@ -223,6 +223,33 @@ fn attack_fork_is_no_prefix() {
         let refused = verify_consistency(old, new, &old_root, &root(&forked, new).unwrap(), &proof);
         assert!(refused.is_err(), "{old} to {new}");
     }
+}
+
+#[test]
+fn attack_understated_sizes() {
+    // True proofs of a larger tree, presented for a smaller one: only the check that no level is left refuses them.
+    let all = leaves(8);
+    let tree = tree(&all);
+    let root_of = |size| root(&tree, size).unwrap();
+    let refused = verify_inclusion(&all[1], 0, 1, &root_of(2), &all[..1]);
+    assert_eq!(refused, Err(ProofError::Length { found: 1 }));
+    let proof = prove_consistency(&tree, 7, 8).unwrap();
+    let refused = verify_consistency(3, 4, &root_of(7), &root_of(8), &proof);
+    assert_eq!(refused, Err(ProofError::Length { found: 4 }));
+}
+
+#[test]
+fn attack_overstated_sizes() {
+    // True proofs of a smaller tree, presented for a larger one: they end before the top.
+    let all = leaves(4);
+    let tree = tree(&all);
+    let root_of = |size| root(&tree, size).unwrap();
+    let proof = prove_inclusion(&tree, 2, 4).unwrap();
+    let refused = verify_inclusion(&all[2], 6, 8, &root_of(4), &proof);
+    assert_eq!(refused, Err(ProofError::Length { found: 2 }));
+    let proof = prove_consistency(&tree, 3, 4).unwrap();
+    let refused = verify_consistency(7, 8, &root_of(3), &root_of(4), &proof);
+    assert_eq!(refused, Err(ProofError::Length { found: 3 }));
 }
 
 /// Answers any subtree; trees up to the largest size can be walked without being built.

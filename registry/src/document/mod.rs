@@ -61,13 +61,8 @@ fn decode<'i>(input: &'i [u8], cap: usize, problems: &Problems) -> Option<&'i st
             return None;
         }
     };
-    let mut clean = true;
-    for (at, c) in text.char_indices().filter(|&(_, c)| c != '\n' && text::is_forbidden(c)).take(20) {
-        clean = false;
-        let message = format!("the character U+{:04X} is not allowed", u32::from(c));
-        problems.malformed(at..at + c.len_utf8(), message, Some(character_help(c)));
-    }
-    if !clean {
+    if text::first_forbidden(text).is_some() {
+        report_forbidden(text, problems);
         return None;
     }
     if !text.ends_with('\n') {
@@ -75,6 +70,13 @@ fn decode<'i>(input: &'i [u8], cap: usize, problems: &Problems) -> Option<&'i st
         problems.malformed(end..end, "does not end in a newline", Some("add one at the end".into()));
     }
     Some(text)
+}
+
+fn report_forbidden(text: &str, problems: &Problems) {
+    for (at, c) in text.char_indices().filter(|&(_, c)| c != '\n' && text::is_forbidden(c)).take(20) {
+        let message = format!("the character U+{:04X} is not allowed", u32::from(c));
+        problems.malformed(at..at + c.len_utf8(), message, Some(character_help(c)));
+    }
 }
 
 fn character_help(c: char) -> String {

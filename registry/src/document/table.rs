@@ -311,7 +311,7 @@ impl<'a> Table<'a> {
             return None;
         }
         // An escape such as "\u202E" passes the check of the raw text; the value must be as clean as the text.
-        if let Some(c) = string.chars().find(|&c| text::is_forbidden(c)) {
+        if let Some(c) = text::first_forbidden_in_line(string) {
             let message = format!("`{}` holds the character U+{:04X}", self.name(key), u32::from(c));
             self.problems.malformed(span, message, Some(character_help(c)));
             return None;

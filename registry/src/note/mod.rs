@@ -21,7 +21,7 @@ use base64ct::{Base64, Encoding};
 use crate::keys::{SigningKey, VerifierKey, check_name};
 
 pub use domain::{Kind, Origin, OriginError, body, compose, origin_of};
-pub use text::{TextProblem, check_text, is_refused};
+pub use text::{TextProblem, check_text};
 
 /// Largest note in bytes, signatures included.
 pub const MAX_NOTE: usize = 1 << 20;

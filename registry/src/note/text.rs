@@ -1,5 +1,7 @@
 //! Which characters a signed text may hold.
 
+use crate::text;
+
 /// A character that would make a text look other than it is, or split in other lines than it seems to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the character U+{:04X} at byte {offset} is not allowed in a signed text", u32::from(*character))]
@@ -10,22 +12,12 @@ pub struct TextProblem {
     pub character: char,
 }
 
-/// Refuses every control character but LF (tab, CR, NUL, DEL and C1 included), bidirectional controls, the Unicode line
-/// and paragraph separators and the byte order mark.
+/// Refuses what [`text::first_forbidden`] finds. Stricter than C2SP signed-note, which bars only ASCII controls.
 ///
-/// Errors: the first such character. Stricter than C2SP signed-note, which bars only ASCII controls.
+/// Errors: the first such character.
 pub fn check_text(text: &str) -> Result<(), TextProblem> {
-    let found = text.char_indices().find(|&(_, character)| character != '\n' && is_refused(character));
-    match found {
+    match text::first_forbidden(text) {
         Some((offset, character)) => Err(TextProblem { offset, character }),
         None => Ok(()),
     }
-}
-
-/// Tells whether a character is refused by [`check_text`]; LF, which is refused in names only, counts as refused here.
-pub fn is_refused(character: char) -> bool {
-    let bidi = matches!(character,
-        '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
-    let separator = matches!(character, '\u{2028}' | '\u{2029}' | '\u{FEFF}');
-    character.is_control() || bidi || separator
 }

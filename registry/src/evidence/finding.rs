@@ -1,0 +1,97 @@
+//! One thing that is wrong, in a form both people and programs read.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::codes::{Code, Severity};
+
+/// One thing that reading or judging found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What kind of thing it is.
+    pub code: Code,
+    /// Whether the evidence still counts.
+    pub severity: Severity,
+    /// What was found, with its figures.
+    pub message: String,
+    /// The file of the bundle it was found in; none where it concerns no single file.
+    pub file: Option<String>,
+    /// The workload it concerns; none where it concerns the whole bundle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+}
+
+impl Finding {
+    /// A finding with the weight its code has.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, severity: code.severity(), message: message.into(), file: None, workload: None }
+    }
+
+    /// The same finding as a warning.
+    pub fn as_warning(mut self) -> Self {
+        self.severity = Severity::Warning;
+        self
+    }
+
+    /// The same finding, said of a file; a file that is already named stays.
+    pub fn in_file(mut self, path: &str) -> Self {
+        self.file.get_or_insert_with(|| path.to_owned());
+        self
+    }
+
+    /// The same finding, said of a workload.
+    pub fn in_workload(mut self, name: &str) -> Self {
+        self.workload.get_or_insert_with(|| name.to_owned());
+        self
+    }
+
+    /// Tells whether the evidence does not count because of it.
+    pub fn refuses(&self) -> bool {
+        self.severity == Severity::Refusal
+    }
+}
+
+/// Writes a byte range as people and `dd` understand it: first byte and the one after the last.
+pub(crate) fn bytes_of(range: &Range<usize>) -> String {
+    format!("bytes {}..{}", range.start, range.end)
+}
+
+/// The beginning of a text that a stranger wrote, harmless on a terminal, at most 80 characters.
+pub(crate) fn excerpt(text: &str) -> String {
+    let mut shown: String = text
+        .trim()
+        .chars()
+        .take(80)
+        .map(|character| if is_plain(character) { character } else { '\u{fffd}' })
+        .collect();
+    if text.trim().chars().nth(80).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// Neither a control character nor one that reorders text.
+fn is_plain(character: char) -> bool {
+    !character.is_control()
+        && !matches!(character, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_file_stays() {
+        let finding = Finding::new(Code::Aborted, "x").in_file("a").in_file("b");
+        assert_eq!(finding.file.as_deref(), Some("a"));
+        assert!(finding.refuses());
+        assert!(!finding.as_warning().refuses());
+    }
+
+    #[test]
+    fn excerpts_are_harmless_and_short() {
+        assert_eq!(excerpt("  a\u{1b}[31mb\u{202e}c "), "a\u{fffd}[31mb\u{fffd}c");
+        assert_eq!(excerpt(&"x".repeat(81)).chars().count(), 81);
+    }
+}

@@ -1,0 +1,197 @@
+//! What the log says, entry by entry: which profiles exist, which are superseded, which are revoked.
+
+use std::collections::HashMap;
+
+use crate::combination::Key;
+use crate::document::Problem;
+use crate::note::{self, Kind, Note, NoteError, Origin};
+use crate::profile::{Profile, ProfileId, Revocation};
+
+/// Where a note stands in the log, and how long it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub index: u64,
+    pub length: u32,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Slot {
+    pub id: ProfileId,
+    pub place: Place,
+    pub keys: Vec<Key>,
+    pub superseded: bool,
+    pub revoked: Option<Place>,
+}
+
+impl Slot {
+    fn is_live(&self) -> bool {
+        !self.superseded && self.revoked.is_none()
+    }
+}
+
+/// What one entry of the log says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// It publishes a profile.
+    Profile(Box<Profile>),
+    /// It revokes one.
+    Revocation(Revocation),
+}
+
+impl Change {
+    /// Reads the text of a note as a profile or a revocation of this origin. Signatures are checked elsewhere.
+    pub fn read(note: &Note, origin: &Origin) -> Result<Self, CatalogueError> {
+        let text = note.text();
+        match note::body(text, Kind::Profile, origin) {
+            Ok(body) => {
+                let profile = Profile::parse(body.as_bytes()).map_err(CatalogueError::malformed)?;
+                return Ok(Self::Profile(Box::new(profile)));
+            }
+            Err(NoteError::WrongKind { .. }) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let body = note::body(text, Kind::Revocation, origin)?;
+        Ok(Self::Revocation(Revocation::parse(body.as_bytes()).map_err(CatalogueError::malformed)?))
+    }
+}
+
+/// Says why an entry cannot follow those before it.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogueError {
+    /// The note is malformed or of another kind or origin.
+    #[error(transparent)]
+    Note(#[from] NoteError),
+    /// The document in it is malformed.
+    #[error("{0}")]
+    Malformed(String),
+    /// The id was published before.
+    #[error("the id `{0}` was published before; ids are never used again")]
+    ReusedId(ProfileId),
+    /// It supersedes or revokes what does not exist.
+    #[error("`{0}` is not in this registry")]
+    Unknown(ProfileId),
+    /// It supersedes a profile of another combination.
+    #[error("`{id}` cannot supersede `{earlier}`: they were not tested on the same combination")]
+    OtherCombination {
+        /// The new profile.
+        id: ProfileId,
+        /// The one it names.
+        earlier: ProfileId,
+    },
+    /// It supersedes or revokes what is already gone.
+    #[error("`{0}` is already superseded or revoked")]
+    Gone(ProfileId),
+    /// More profiles under one key than a record holds.
+    #[error("too many profiles under one combination, `{0}` among them")]
+    Crowded(ProfileId),
+}
+
+impl CatalogueError {
+    fn malformed(problems: Vec<Problem>) -> Self {
+        let first = problems.into_iter().next();
+        Self::Malformed(first.map_or_else(|| "is malformed".to_owned(), |p| p.message))
+    }
+}
+
+/// Everything that a log published so far.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    pub(super) slots: Vec<Slot>,
+    /// Slots by [`ProfileId::key`], which is shorter than most ids.
+    by_id: HashMap<Key, u32>,
+    /// Slots by the keys they stand under.
+    by_key: HashMap<Key, Vec<u32>>,
+}
+
+impl Catalogue {
+    /// Takes up the entry at `index`.
+    pub fn add(&mut self, index: u64, entry: &[u8], origin: &Origin) -> Result<(), CatalogueError> {
+        let note = Note::parse(entry)?;
+        let length = u32::try_from(entry.len()).unwrap_or(u32::MAX);
+        let place = Place { index, length };
+        match Change::read(&note, origin)? {
+            Change::Profile(profile) => self.publish(place, &profile),
+            Change::Revocation(revocation) => self.revoke(place, &revocation.revokes),
+        }
+    }
+
+    /// The log index of a profile, if its id was ever published.
+    pub fn index_of(&self, id: &ProfileId) -> Option<u64> {
+        self.slot(id).map(|slot| slot.place.index)
+    }
+
+    /// Tells whether a profile is neither superseded nor revoked.
+    pub fn is_live(&self, id: &ProfileId) -> bool {
+        self.slot(id).is_some_and(Slot::is_live)
+    }
+
+    /// Ids of live profiles that share a key with `keys`, in log order.
+    pub fn live_under(&self, keys: &[Key]) -> Vec<&ProfileId> {
+        let numbers = keys.iter().flat_map(|key| self.by_key.get(key).into_iter().flatten());
+        let mut slots: Vec<&Slot> = numbers.filter_map(|&number| self.slots.get(number as usize)).collect();
+        slots.sort_by_key(|slot| slot.place.index);
+        slots.dedup_by_key(|slot| slot.place.index);
+        slots.into_iter().filter(|slot| slot.is_live()).map(|slot| &slot.id).collect()
+    }
+
+    /// Number of profiles ever published.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Tells whether nothing was ever published.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    fn slot(&self, id: &ProfileId) -> Option<&Slot> {
+        self.by_id.get(&id.key()).and_then(|&number| self.slots.get(number as usize))
+    }
+
+    fn slot_mut(&mut self, id: &ProfileId) -> Result<&mut Slot, CatalogueError> {
+        let number = self.by_id.get(&id.key());
+        let slot = number.and_then(|&number| self.slots.get_mut(number as usize));
+        slot.ok_or_else(|| CatalogueError::Unknown(id.clone()))
+    }
+
+    fn publish(&mut self, place: Place, profile: &Profile) -> Result<(), CatalogueError> {
+        let id = profile.id.clone();
+        if self.slot(&id).is_some() {
+            return Err(CatalogueError::ReusedId(id));
+        }
+        let keys = profile.keys();
+        if let Some(earlier) = &profile.supersedes {
+            self.supersede(&id, earlier, &keys)?;
+        }
+        let number = u32::try_from(self.slots.len()).map_err(|_| CatalogueError::Crowded(id.clone()))?;
+        self.by_id.insert(id.key(), number);
+        for &key in &keys {
+            self.by_key.entry(key).or_default().push(number);
+        }
+        self.slots.push(Slot { id, place, keys, superseded: false, revoked: None });
+        Ok(())
+    }
+
+    fn supersede(&mut self, id: &ProfileId, earlier: &ProfileId, keys: &[Key]) -> Result<(), CatalogueError> {
+        let slot = self.slot_mut(earlier)?;
+        // What was listed without a digest may be replaced by the same program with one.
+        let listed_only = slot.keys.as_slice() == [earlier.key()];
+        if !listed_only && !slot.keys.iter().any(|key| keys.contains(key)) {
+            return Err(CatalogueError::OtherCombination { id: id.clone(), earlier: earlier.clone() });
+        }
+        if slot.superseded {
+            return Err(CatalogueError::Gone(earlier.clone()));
+        }
+        slot.superseded = true;
+        Ok(())
+    }
+
+    fn revoke(&mut self, place: Place, id: &ProfileId) -> Result<(), CatalogueError> {
+        let slot = self.slot_mut(id)?;
+        if slot.revoked.is_some() {
+            return Err(CatalogueError::Gone(id.clone()));
+        }
+        slot.revoked = Some(place);
+        Ok(())
+    }
+}

@@ -1,0 +1,212 @@
+//! The log: every entry's signatures and meaning, and every tile against the root that was signed.
+
+use super::{Audit, Report};
+use crate::latest::Latest;
+use crate::log::{CHECKPOINT, LogReader, MAX_ENTRY, Row, TILE_WIDTH, Tile, decode_bundle, decode_hashes};
+use crate::merkle::{Hash, Hashes, MemoryTree, leaf_hash};
+use crate::note::Note;
+use crate::publish::{Overlay, verified_checkpoint};
+use crate::snapshot::{Catalogue, Change};
+use crate::store::{Listed, Store};
+use crate::trust::Chain;
+
+pub(super) fn check_checkpoint(store: &Overlay<'_>, chain: &Chain, latest: &Latest, report: &mut Report) {
+    let bytes = match store.read(CHECKPOINT, 16 * 1024) {
+        Ok(bytes) => bytes,
+        Err(e) => return report.fault(CHECKPOINT, None, e.to_string()),
+    };
+    match verified_checkpoint(&bytes, chain) {
+        Ok(checkpoint) if checkpoint.size == latest.log_size && checkpoint.root == latest.log_root => {}
+        Ok(_) => report.fault(CHECKPOINT, None, "is of another log than `snapshot/latest.note`"),
+        Err(e) => report.fault(CHECKPOINT, None, e.to_string()),
+    }
+}
+
+/// Checks the whole log and returns what it says, unless it is too damaged to say anything.
+pub(super) fn check(
+    audit: &mut Audit<'_>,
+    store: &Overlay<'_>,
+    chain: &Chain,
+    latest: &Latest,
+    files: &[Listed],
+    report: &mut Report,
+) -> Option<Catalogue> {
+    let leaves = trusted_leaves(store, latest);
+    match &leaves {
+        Some(tree) => check_tiles(audit, store, tree, latest, files, report),
+        None => {
+            mark_tiles(audit, files);
+            name_disagreeing_tiles(store, latest, report);
+            report.fault(
+                CHECKPOINT,
+                None,
+                "neither entries nor tiles of the log lead to the root that was signed",
+            );
+        }
+    }
+    check_entries(audit, store, chain, latest, report)
+}
+
+/// The leaf hashes that lead to the signed root: from the entries, or where those are damaged, from the tiles.
+fn trusted_leaves(store: &Overlay<'_>, latest: &Latest) -> Option<MemoryTree> {
+    let reader = LogReader::new(store, latest.log_size);
+    let from_entries = || -> Option<MemoryTree> {
+        reader.entries(0..latest.log_size).map(|entry| Some(leaf_hash(&entry.ok()?))).collect()
+    };
+    let from_tiles =
+        || -> Option<MemoryTree> { (0..latest.log_size).map(|index| reader.hash(0, index).ok()).collect() };
+    let leads_there = |tree: &MemoryTree| tree.root() == latest.log_root;
+    from_entries().filter(leads_there).or_else(|| from_tiles().filter(leads_there))
+}
+
+/// Holds every tile file, the partial ones of earlier sizes too, against the trusted leaves.
+fn check_tiles(
+    audit: &mut Audit<'_>,
+    store: &Overlay<'_>,
+    tree: &MemoryTree,
+    latest: &Latest,
+    files: &[Listed],
+    report: &mut Report,
+) {
+    for Listed { path, .. } in files {
+        let Some(tile) = Tile::parse(path) else { continue };
+        let end = tile.index().saturating_mul(TILE_WIDTH).saturating_add(tile.width());
+        if end > tile.row().length(latest.log_size) {
+            // Left by a publication that never committed, or put there by somebody.
+            continue;
+        }
+        audit.checked.insert(path.clone());
+        check_tile(store, tree, tile, path, report);
+    }
+    for row in std::iter::once(Row::Entries).chain((0..8).map(Row::Hashes)) {
+        for index in 0..row.length(latest.log_size).div_ceil(TILE_WIDTH) {
+            let Some(tile) = Tile::at(row, index, latest.log_size) else { continue };
+            let present = store.read(&tile.path(), tile_cap(tile)).is_ok();
+            if !present && store.read(&tile.full().path(), tile_cap(tile.full())).is_err() {
+                report.fault(&tile.path(), None, "is missing or cannot be read");
+            }
+        }
+    }
+}
+
+fn tile_cap(tile: Tile) -> u64 {
+    match tile.row() {
+        Row::Entries => tile.width() * (MAX_ENTRY as u64 + 2),
+        Row::Hashes(_) => tile.width() * 32,
+    }
+}
+
+fn check_tile(store: &Overlay<'_>, tree: &MemoryTree, tile: Tile, path: &str, report: &mut Report) {
+    let bytes = match store.read(path, tile_cap(tile)) {
+        Ok(bytes) => bytes,
+        Err(e) => return report.fault(path, None, e.to_string()),
+    };
+    let first = tile.index() * TILE_WIDTH;
+    match tile.row() {
+        Row::Hashes(level) => {
+            let Some(hashes) = decode_hashes(&bytes).filter(|h| h.len() as u64 == tile.width()) else {
+                return report.fault(path, None, "has the wrong length");
+            };
+            for (at, hash) in (0..).zip(hashes) {
+                if tree.hash(level * 8, first + at).ok() != Some(hash) {
+                    return report.fault(path, Some(at * 32), "is not what the log's entries lead to");
+                }
+            }
+        }
+        Row::Entries => {
+            let entries = match decode_bundle(&bytes, tile.width()) {
+                Ok(entries) => entries,
+                Err(e) => return report.fault(path, None, e.to_string()),
+            };
+            let mut offset = 0;
+            for (index, entry) in (first..).zip(entries) {
+                if tree.hash(0, index).ok() != Some(leaf_hash(entry)) {
+                    return report.fault(
+                        path,
+                        Some(offset),
+                        format!("entry {index} is not the one that was logged"),
+                    );
+                }
+                offset += entry.len() as u64 + 2;
+            }
+        }
+    }
+}
+
+/// Where nothing leads to the signed root, every tile whose two sides disagree is named.
+fn name_disagreeing_tiles(store: &Overlay<'_>, latest: &Latest, report: &mut Report) {
+    let reader = LogReader::new(store, latest.log_size);
+    for index in 0..latest.log_size {
+        let Some(tile) = Tile::at(Row::Entries, index / TILE_WIDTH, latest.log_size) else { continue };
+        match (reader.entry(index), reader.hash(0, index)) {
+            (Ok(entry), Ok(hash)) if leaf_hash(&entry) == hash => {}
+            (Err(e), _) => report.fault(&tile.path(), None, e.to_string()),
+            _ => report.fault(&tile.path(), None, format!("entry {index} and its hash tile disagree")),
+        }
+    }
+}
+
+fn mark_tiles(audit: &mut Audit<'_>, files: &[Listed]) {
+    audit.checked.extend(files.iter().filter(|f| Tile::parse(&f.path).is_some()).map(|f| f.path.clone()));
+}
+
+fn check_entries(
+    audit: &mut Audit<'_>,
+    store: &Overlay<'_>,
+    chain: &Chain,
+    latest: &Latest,
+    report: &mut Report,
+) -> Option<Catalogue> {
+    let reader = LogReader::new(store, latest.log_size);
+    let mut catalogue = Catalogue::default();
+    let mut sound = true;
+    let mut offset = 0;
+    for index in 0..latest.log_size {
+        let path =
+            Tile::at(Row::Entries, index / TILE_WIDTH, latest.log_size).map(Tile::path).unwrap_or_default();
+        if index % TILE_WIDTH == 0 {
+            offset = 0;
+        }
+        let entry = match reader.entry(index) {
+            Ok(entry) => entry,
+            Err(e) => {
+                report.fault(&path, None, e.to_string());
+                return None;
+            }
+        };
+        let checked = check_signatures(&entry, index, chain)
+            .and_then(|()| catalogue.add(index, &entry, chain.origin()).map_err(|e| e.to_string()));
+        match checked {
+            Ok(()) => report.entries += 1,
+            Err(what) => {
+                sound = false;
+                report.fault(&path, Some(offset), format!("entry {index}: {what}"));
+            }
+        }
+        offset += entry.len() as u64 + 2;
+        (audit.progress)(index);
+    }
+    sound.then_some(catalogue)
+}
+
+fn check_signatures(entry: &[u8], index: u64, chain: &Chain) -> Result<(), String> {
+    let note = Note::parse(entry).map_err(|e| e.to_string())?;
+    let publisher = &chain.at(index).publisher;
+    let change = Change::read(&note, chain.origin()).map_err(|e| e.to_string())?;
+    let verified = match change {
+        Change::Profile(_) => publisher.verify(&note),
+        Change::Revocation(_) => publisher.verify_any(&note),
+    };
+    verified.map(drop).map_err(|e| e.to_string())
+}
+
+/// Length of every entry, as positioned reads need it.
+pub(super) fn lengths(store: &Overlay<'_>, latest: &Latest) -> Option<Vec<usize>> {
+    let reader = LogReader::new(store, latest.log_size);
+    reader.entries(0..latest.log_size).map(|entry| Some(entry.ok()?.len())).collect()
+}
+
+/// The hash of nothing but its bytes, for messages.
+pub(super) fn short(hash: &Hash) -> String {
+    hash.to_string().chars().take(12).collect()
+}

@@ -1,0 +1,251 @@
+//! A published registry: what is found, what is refused, what a reader notices.
+
+mod support;
+
+use capgate_registry::combination::Hex;
+use capgate_registry::keys::SigningKey;
+use capgate_registry::latest;
+use capgate_registry::note::{self, Kind, Note};
+use capgate_registry::profile::lint;
+use capgate_registry::publish::PublishError;
+use capgate_registry::reader::{Anchor, Reader, Seen};
+use capgate_registry::record::{Doubt, Lookup};
+use capgate_registry::snapshot::CatalogueError;
+use jiff::SignedDuration;
+use support::{World, first_key, key, origin, profile, profile_with, time};
+
+#[test]
+fn the_profile_of_the_tests_is_publishable() {
+    assert_eq!(lint(profile("one-profile", 1).as_bytes()).1, []);
+}
+
+#[test]
+fn what_was_published_is_found_and_nothing_else() {
+    let world = World::new();
+    let toml = profile("one-profile", 1);
+    let done = world.publish(&[world.sign(&toml)]).unwrap();
+    assert!(done.changed && done.appended.len() == 1);
+    assert_eq!(world.live(&toml), ["one-profile"]);
+    assert_eq!(world.live(&profile("other-profile", 2)), [""; 0]);
+    let record = world.open().unwrap().lookup(&first_key(&toml)).unwrap().unwrap();
+    assert_eq!(record.published[0].signers, ["publisher.test"]);
+    assert_eq!(world.verify().faults, []);
+}
+
+#[test]
+fn publishing_the_same_twice_changes_nothing() {
+    let world = World::new();
+    let note = world.sign(&profile("one-profile", 1));
+    world.publish(std::slice::from_ref(&note)).unwrap();
+    let before = world.store.files.borrow().clone();
+    let again = world.publish(&[note]).unwrap();
+    assert!(!again.changed);
+    assert_eq!(again.already.len(), 1);
+    assert_eq!(*world.store.files.borrow(), before);
+}
+
+#[test]
+fn rule_7_an_id_with_other_bytes_is_refused() {
+    let world = World::new();
+    world.publish(&[world.sign(&profile("one-profile", 1))]).unwrap();
+    let other = world.publish(&[world.sign(&profile("one-profile", 2))]);
+    assert!(matches!(other, Err(PublishError::OtherBytes(_))), "{other:?}");
+    let twice = [world.sign(&profile("two-profile", 2)), world.sign(&profile("two-profile", 3))];
+    assert!(matches!(world.publish(&twice), Err(PublishError::OtherBytes(_) | PublishError::Catalogue(_))));
+}
+
+#[test]
+fn a_second_live_profile_of_a_combination_must_supersede_the_first() {
+    let world = World::new();
+    world.publish(&[world.sign(&profile("first-one", 1))]).unwrap();
+    let second = world.publish(&[world.sign(&profile("second-one", 1))]);
+    assert!(matches!(second, Err(PublishError::Conflict { .. })), "{second:?}");
+    let toml = profile_with("second-one", 1, "supersedes = \"first-one\"\n");
+    world.publish(&[world.sign(&toml)]).unwrap();
+    assert_eq!(world.live(&toml), ["second-one"]);
+    // What was superseded never returns.
+    world.publish(&[world.revocation("second-one", "withdrawn")]).unwrap();
+    assert_eq!(world.live(&toml), [""; 0]);
+    assert_eq!(world.verify().faults, []);
+}
+
+#[test]
+fn a_profile_supersedes_only_its_own_combination() {
+    let world = World::new();
+    world.publish(&[world.sign(&profile("first-one", 1))]).unwrap();
+    let other = world.publish(&[world.sign(&profile_with("second-one", 2, "supersedes = \"first-one\"\n"))]);
+    assert!(
+        matches!(other, Err(PublishError::Catalogue(CatalogueError::OtherCombination { .. }))),
+        "{other:?}"
+    );
+    let unknown = world.publish(&[world.sign(&profile_with("second-one", 2, "supersedes = \"no-such\"\n"))]);
+    assert!(matches!(unknown, Err(PublishError::Catalogue(CatalogueError::Unknown(_)))), "{unknown:?}");
+}
+
+#[test]
+fn revoking_adds_a_record_and_deletes_none() {
+    let world = World::new();
+    let toml = profile("one-profile", 1);
+    world.publish(&[world.sign(&toml)]).unwrap();
+    let done = world.publish(&[world.revocation("one-profile", "harmful")]).unwrap();
+    assert_eq!(done.latest.log_size, 2);
+    let record = world.open().unwrap().lookup(&first_key(&toml)).unwrap().unwrap();
+    let revoked = record.published[0].revoked.as_ref().unwrap();
+    assert_eq!(revoked.severity.word(), "harmful");
+    let again = world.publish(&[world.revocation("one-profile", "harmful")]);
+    assert!(matches!(again, Err(PublishError::Catalogue(CatalogueError::Gone(_)))), "{again:?}");
+}
+
+#[test]
+fn rule_11_a_stolen_registry_key_cannot_grant() {
+    let world = World::new();
+    let thief = key("publisher.test", 99);
+    let forged =
+        capgate_registry::publish::sign_profile(&profile("evil-one", 1), &origin(), &[&thief]).unwrap();
+    // The honest path refuses to publish it …
+    assert!(matches!(world.publish(std::slice::from_ref(&forged)), Err(PublishError::Note { .. })));
+    // … so the thief compiles snapshot, log and latest.note with the registry key and without our checks.
+    let stolen = forge_with_registry_key(&world, &forged);
+    let reader = Reader::open(&stolen, &world.anchor()).unwrap();
+    let found = reader.lookup(&first_key(&profile("evil-one", 1)));
+    assert!(matches!(found, Err(Doubt::Unsigned(_))), "{found:?}");
+    let faults = world.verify_store(&stolen).faults;
+    assert!(faults.iter().any(|f| f.file.starts_with("log/tile/entries/")), "{faults:?}");
+}
+
+/// What a thief with the registry key and the source code can make: everything is signed but the entry.
+fn forge_with_registry_key(world: &World, entry: &[u8]) -> support::Memory {
+    use capgate_registry::latest::Latest;
+    use capgate_registry::log::{CHECKPOINT, Checkpoint, LogReader, append};
+    use capgate_registry::merkle;
+    use capgate_registry::snapshot::{Catalogue, Entries, compile};
+    struct One(Vec<u8>);
+    impl Entries for One {
+        fn entry(&self, _: u64) -> std::io::Result<Vec<u8>> {
+            Ok(self.0.clone())
+        }
+    }
+    let store = world.store.copy();
+    let mut catalogue = Catalogue::default();
+    catalogue.add(0, entry, &origin()).unwrap();
+    let mut snapshot = Vec::new();
+    let compiled = compile(&catalogue, &One(entry.to_vec()), &mut snapshot, &mut |_| {}).unwrap();
+    let log = append(&LogReader::new(&store, 0), &merkle::empty_root(), [entry]).unwrap();
+    let latest = Latest {
+        version: 9,
+        size: compiled.size,
+        root: compiled.root,
+        log_size: log.size,
+        log_root: log.root,
+        trust: 1,
+        issued: world.now,
+        expires: time("2027-06-01T00:00:00Z"),
+    };
+    let sign = |text: &str| note::sign(text, &[&world.registry]).unwrap();
+    let checkpoint = Checkpoint { origin: origin(), size: log.size, root: log.root };
+    store.set(&latest.snapshot_path(), snapshot);
+    store.set(latest::PATH, sign(&note::compose(Kind::Latest, &origin(), &latest.to_toml()).unwrap()));
+    store.set(CHECKPOINT, sign(&checkpoint.to_text()));
+    log.files.into_iter().for_each(|(path, bytes)| store.set(&path, bytes));
+    store
+}
+
+#[test]
+fn a_registry_key_by_another_name_or_a_publisher_cannot_sign_latest() {
+    let world = World::new();
+    let bytes = world.store.get(latest::PATH);
+    let text = Note::parse(&bytes).unwrap().text().to_owned();
+    for wrong in [key(support::ORIGIN, 9), key("publisher.test", 2), key("root.test", 1)] {
+        let store = world.store.copy();
+        store.set(latest::PATH, note::sign(&text, &[&wrong]).unwrap());
+        let doubt = Reader::open(&store, &world.anchor()).unwrap_err();
+        assert_eq!(doubt.code(), "registry-unsigned", "{doubt}");
+    }
+}
+
+#[test]
+fn age_clock_pin_and_rollback_are_judged() {
+    let world = World::new();
+    world.publish(&[world.sign(&profile("one-profile", 1))]).unwrap();
+    let latest = world.open().unwrap().latest().clone();
+    let anchor = world.anchor();
+    let code = |anchor: &Anchor| Reader::open(&world.store, anchor).map(drop).map_err(|d| d.code());
+    assert_eq!(code(&anchor), Ok(()));
+    assert_eq!(code(&Anchor { now: latest.expires, ..anchor }), Err("registry-expired"));
+    let last = latest.expires - SignedDuration::from_secs(1);
+    assert_eq!(code(&Anchor { now: last, ..anchor }), Ok(()));
+    assert_eq!(
+        code(&Anchor { now: world.now - SignedDuration::from_secs(1), ..anchor }),
+        Err("clock-behind")
+    );
+    let later = Seen { time: Some(anchor.now + SignedDuration::from_secs(1)), ..Seen::default() };
+    assert_eq!(code(&Anchor { seen: later, ..anchor }), Err("clock-behind"));
+    let newer = Seen { version: latest.version + 1, ..Seen::default() };
+    assert_eq!(code(&Anchor { seen: newer, ..anchor }), Err("registry-rollback"));
+    let fork = Seen {
+        version: latest.version,
+        root: Some(capgate_registry::merkle::empty_root()),
+        ..Seen::default()
+    };
+    assert_eq!(code(&Anchor { seen: fork, ..anchor }), Err("registry-rollback"));
+    let other = capgate_registry::merkle::Hash::of(b"another root");
+    assert_eq!(code(&Anchor { pin: other, ..anchor }), Err("registry-wrong-key"));
+    assert_eq!(Reader::open(&support::Memory::default(), &anchor).unwrap_err().code(), "registry-missing");
+}
+
+#[test]
+fn renewing_signs_the_same_content_for_longer() {
+    let mut world = World::new();
+    world.publish(&[world.sign(&profile("one-profile", 1))]).unwrap();
+    let before = world.open().unwrap().latest().clone();
+    world.now += SignedDuration::from_hours(24 * 25);
+    assert!(before.nearly_expired(world.now));
+    let done = world.publish_to(&world.store, &[], true).unwrap();
+    assert_eq!((done.latest.root, done.latest.log_root), (before.root, before.log_root));
+    assert_eq!(done.latest.version, before.version + 1);
+    assert!(done.latest.expires > before.expires && !done.latest.nearly_expired(world.now));
+    assert_eq!(world.verify().faults, []);
+}
+
+#[test]
+fn a_profile_without_a_digest_is_listed_and_never_found_by_a_combination() {
+    let world = World::new();
+    let toml = profile("listed-only", 1)
+        .replace("verdict = \"override\"", "verdict = \"stock\"")
+        .lines()
+        .filter(|l| {
+            !l.starts_with("sha256 = \"0") && !l.starts_with("override") && !l.starts_with("apple_family_max")
+        })
+        .filter(|l| {
+            !l.starts_with("[[override")
+                && !l.starts_with("acknowledges")
+                && *l != "max_threadgroup_memory = 65536"
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
+        + "\n";
+    assert_eq!(lint(toml.as_bytes()).1, []);
+    world.publish(&[world.sign(&toml)]).unwrap();
+    let reader = world.open().unwrap();
+    let listed: Vec<_> = reader.records().map(|r| r.unwrap().published[0].profile.id.to_string()).collect();
+    assert_eq!(listed, ["listed-only"]);
+    assert_eq!(reader.lookup(&Hex([1; 32])).unwrap(), None);
+}
+
+#[test]
+fn too_few_registry_keys_are_refused_before_anything_is_written() {
+    let world = World::new();
+    let before = world.store.files.borrow().clone();
+    let keys: [SigningKey; 1] = [key("somebody.else", 3)];
+    let terms = capgate_registry::publish::Terms {
+        keys: &keys,
+        now: world.now,
+        life: capgate_registry::publish::LIFE,
+        renew: true,
+    };
+    let refused = capgate_registry::publish::publish(&world.store, &world.pin, &[], &terms, &mut |_| {});
+    assert!(matches!(refused, Err(PublishError::Note { .. })), "{refused:?}");
+    let after: Vec<_> =
+        world.store.files.borrow().keys().filter(|k| !before.contains_key(*k)).cloned().collect();
+    assert_eq!(after, [""; 0]);
+}
