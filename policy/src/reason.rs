@@ -303,4 +303,20 @@ mod tests {
             assert_eq!(Reason::from(&doubt).code(), doubt.code());
         }
     }
+
+    /// The table for operators is the same text.
+    #[test]
+    fn docs_explain_every_reason_in_the_same_words() {
+        let docs = include_str!("../../docs/policy.md");
+        for reason in Reason::ALL {
+            let row = format!(
+                "| {} | `{reason}` | {} | {} | {} |",
+                reason.row(),
+                reason.explanation(),
+                reason.fixer().phrase(),
+                reason.advice()
+            );
+            assert!(docs.contains(&row), "add to docs/policy.md: {row}");
+        }
+    }
 }

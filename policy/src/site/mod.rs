@@ -240,4 +240,14 @@ min_signers = 2
             assert!(found(&text).iter().any(|line| line.contains(wanted)), "{to}: {:?}", found(&text));
         }
     }
+
+    /// The documented example is a policy that this crate reads.
+    #[test]
+    fn the_example_in_the_docs_reads() {
+        let docs = include_str!("../../../docs/policy.md");
+        let example = docs.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+        let key = SigningKey::from_seed("host-7", [7; 32]).unwrap().verifier().to_string();
+        let example = example.replace("host-7+3b1c0d2e+AVs…", &key);
+        assert_eq!(check(example.as_bytes(), now()), []);
+    }
 }
