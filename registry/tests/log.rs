@@ -314,6 +314,15 @@ fn bundles_are_strict() {
     assert_eq!(too_long, Err(BundleError::TooLong { entry: 0, size: MAX_ENTRY + 1 }));
 }
 
+/// Found by the fuzz target `tiles`: 257 entries were accepted where 257 were asked for, with anything behind them.
+#[test]
+fn a_bundle_wider_than_a_tile_is_refused() {
+    let wide = vec![0; 2 * 257];
+    assert!(decode_bundle(&wide, 257).is_err());
+    assert!(decode_bundle(&[wide.as_slice(), b"more"].concat(), 257).is_err());
+    assert_eq!(decode_bundle(&wide[..512], 256).map(|entries| entries.len()), Ok(256));
+}
+
 #[test]
 fn what_cannot_be_appended() {
     let store = Memory::default();
