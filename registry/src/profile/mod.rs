@@ -19,8 +19,9 @@ use crate::os::{Build, Os};
 pub use bounds::{APPLE_FAMILIES, THREADGROUP_MEMORIES, Values};
 pub use evidence::{Arm, Evidence, EvidenceKind, Model, Outcome, Shim, ShimName, TestResult};
 pub use id::{IdError, ProfileId};
+pub use read::{read_os, read_schema};
 pub use revocation::{Revocation, Severity};
-pub use rules::INTERPRETERS;
+pub use rules::{INTERPRETERS, is_interpreter};
 
 /// Largest profile that is read, in bytes.
 pub const MAX_BYTES: usize = 16_000;

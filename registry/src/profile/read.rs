@@ -49,7 +49,7 @@ fn read_root(root: &Table<'_>) -> Option<Profile> {
 }
 
 /// The schema must be one this program understands in full: a newer one may mean something else by the same words.
-pub(super) fn read_schema(root: &Table<'_>) -> Option<SchemaVersion> {
+pub fn read_schema(root: &Table<'_>) -> Option<SchemaVersion> {
     let schema = root.require_parse::<SchemaVersion>("schema")?;
     let same_major = schema.value.major == SCHEMA.major && schema.value.pre.is_empty();
     if same_major && schema.value <= SCHEMA {
@@ -92,7 +92,8 @@ fn take_answers(table: &Table<'_>) -> Option<Answers> {
     Some(Answers { apple_family, max_threadgroup_memory: memory?.value })
 }
 
-fn read_os(table: &Table<'_>) -> Option<Os> {
+/// Reads a table of `version` and `build`, which must agree.
+pub fn read_os(table: &Table<'_>) -> Option<Os> {
     let version = table.require_parse::<Version>("version");
     let build = table.require_parse("build");
     table.finish();

@@ -176,7 +176,7 @@ fn why(word: Acknowledgement) -> &'static str {
 }
 
 /// Tells whether a program's name is an interpreter's: `python`, `python3.12`, `/usr/bin/node`.
-fn is_interpreter(name: &str) -> bool {
+pub fn is_interpreter(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name).to_lowercase();
     let stem = file.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '_'));
     INTERPRETERS.contains(&stem)

@@ -1,0 +1,175 @@
+//! Rows 2 to 4: what must be believed and known before anything is looked up.
+
+use capgate_registry::combination::{Chip, Workload};
+use capgate_registry::os::Build;
+use capgate_registry::record::{Lookup, View};
+
+use super::{Input, Refusal};
+use crate::facts::{Fact, Facts, MacAddress, Program, Sha256Trust, Source};
+use crate::host::{HostState, HostStatement};
+use crate::reason::Reason;
+use crate::site::SiteDoubt;
+
+/// The facts, all of them known.
+pub(super) struct Machine<'a> {
+    pub host_chip: &'a Chip,
+    pub guest_os: &'a Build,
+    pub identities: Vec<Workload>,
+    pub place: Place<'a>,
+}
+
+/// What only one source of facts knows.
+pub(super) enum Place<'a> {
+    Guest { model: &'a str, mac_addresses: &'a Fact<Vec<MacAddress>> },
+    File { host_os: &'a Build },
+}
+
+/// What is known of the host.
+pub(super) struct Host<'a> {
+    pub os_build: &'a Build,
+    pub statement: Option<&'a HostStatement>,
+}
+
+/// Row 2. Whoever opened the registry has judged these dates too; a decision that is given an old one still says so.
+pub(super) fn believe<'a>(input: &Input<'a>) -> Result<&'a dyn Lookup, Refusal> {
+    let registry = input.registry.map_err(|doubt| Refusal::new(Reason::from(doubt), doubt.to_string()))?;
+    let view = registry.view();
+    let now = input.now;
+    // The clock first: with a wrong one, no other date means anything.
+    let verified = input.seen.map_or(view.issued, |seen| seen.time.max(view.issued));
+    if now < verified {
+        return Err(Refusal::new(
+            Reason::ClockBehind,
+            format!("it is {now}, and a signature of {verified} was verified"),
+        ));
+    }
+    if let Some(seen) = input.seen.filter(|seen| view.version < seen.version) {
+        let detail = format!("snapshot {} is here, {} was verified before", view.version, seen.version);
+        return Err(Refusal::new(Reason::RegistryRollback, detail));
+    }
+    if view.expires <= now {
+        return Err(Refusal::new(Reason::RegistryExpired, format!("it expired at {}", view.expires)));
+    }
+    match input.site {
+        Ok(_) => Ok(registry),
+        Err(doubt @ SiteDoubt::Unreadable(_)) => Err(Refusal::new(Reason::SiteUnreadable, doubt.to_string())),
+        Err(doubt @ SiteDoubt::Malformed(_)) => Err(Refusal::new(Reason::SiteMalformed, doubt.to_string())),
+    }
+}
+
+/// Row 3.
+pub(super) fn machine(facts: &Facts) -> Result<Machine<'_>, Refusal> {
+    if let Source::Machine { virtual_machine, .. } = &facts.source {
+        let missing = Reason::FactVirtualMachineMissing;
+        let virtual_machine =
+            known(virtual_machine, "virtual machine", missing, Reason::FactVirtualMachineMalformed)?;
+        if !virtual_machine {
+            return Err(Refusal::new(Reason::FactNotAGuest, "this is not a virtual machine"));
+        }
+    }
+    let host_chip =
+        known(&facts.host_chip, "host chip", Reason::FactHostChipMissing, Reason::FactHostChipMalformed)?;
+    let guest_os = known(
+        &facts.guest_os_build,
+        "guest OS build",
+        Reason::FactGuestOsBuildMissing,
+        Reason::FactGuestOsBuildMalformed,
+    )?;
+    let place = match &facts.source {
+        Source::File { host_os_build } => Place::File {
+            host_os: known(
+                host_os_build,
+                "host OS build",
+                Reason::FactHostOsBuildMissing,
+                Reason::FactHostOsBuildMalformed,
+            )?,
+        },
+        Source::Machine { guest_model, mac_addresses, .. } => Place::Guest {
+            model: known(
+                guest_model,
+                "guest model",
+                Reason::FactGuestModelMissing,
+                Reason::FactGuestModelMalformed,
+            )?,
+            mac_addresses,
+        },
+    };
+    Ok(Machine { host_chip, guest_os, identities: identities(&facts.program)?, place })
+}
+
+fn known<'f, T>(fact: &'f Fact<T>, name: &str, missing: Reason, malformed: Reason) -> Result<&'f T, Refusal> {
+    match fact {
+        Fact::Known(value) => Ok(value),
+        Fact::Missing => Err(Refusal::new(missing, format!("the {name} is not known"))),
+        Fact::Malformed(why) => Err(Refusal::new(malformed, why.as_str())),
+    }
+}
+
+/// A malformed identity is a doubt even where the other one is known: something is wrong with what was read.
+fn identities(program: &Program) -> Result<Vec<Workload>, Refusal> {
+    let malformed = |why: &String| Refusal::new(Reason::FactWorkloadMalformed, why.as_str());
+    if let Fact::Malformed(why) = &program.sha256 {
+        return Err(malformed(why));
+    }
+    if let Fact::Malformed(why) = &program.cdhash {
+        return Err(malformed(why));
+    }
+    let identities: Vec<Workload> = program.identities().collect();
+    if !identities.is_empty() {
+        return Ok(identities);
+    }
+    let unproven = program.sha256.known().is_some() && program.sha256_trust == Sha256Trust::Unproven;
+    let detail = if unproven {
+        "the SHA-256 is not proven to be the running program's, and its cdhash is not known"
+    } else {
+        "no identity of the program is known"
+    };
+    Err(Refusal::new(Reason::FactWorkloadMissing, detail))
+}
+
+/// Row 4. A facts file stands in for the statement.
+pub(super) fn host<'a>(input: &Input<'a>, machine: &Machine<'a>, view: &View) -> Result<Host<'a>, Refusal> {
+    let mac_addresses = match machine.place {
+        Place::File { host_os } => return Ok(Host { os_build: host_os, statement: None }),
+        Place::Guest { mac_addresses, .. } => mac_addresses,
+    };
+    let statement = match input.host {
+        HostState::Missing => return Err(Refusal::new(Reason::HostMissing, "there is no host statement")),
+        HostState::Unreadable(why) => return Err(Refusal::new(Reason::HostUnreadable, why.as_str())),
+        HostState::Malformed(why) => return Err(Refusal::new(Reason::HostMalformed, why.as_str())),
+        HostState::WrongSigner(why) => return Err(Refusal::new(Reason::HostWrongSigner, why.as_str())),
+        HostState::Signed(statement) => statement,
+    };
+    let HostStatement { issued, expires, .. } = statement;
+    if input.now < *issued {
+        return Err(Refusal::new(Reason::HostNotYetValid, format!("it was issued at {issued}")));
+    }
+    if *expires <= input.now {
+        return Err(Refusal::new(Reason::HostExpired, format!("it expired at {expires}")));
+    }
+    if statement.chip != *machine.host_chip {
+        let detail = format!("it names `{}`, this is `{}`", statement.chip, machine.host_chip);
+        return Err(Refusal::new(Reason::HostOtherChip, detail));
+    }
+    check_guest(statement, mac_addresses)?;
+    if view.version < statement.least_version {
+        let detail = format!("it demands snapshot {}, {} is here", statement.least_version, view.version);
+        return Err(Refusal::new(Reason::HostNewerSnapshot, detail));
+    }
+    Ok(Host { os_build: &statement.os.build, statement: Some(statement) })
+}
+
+/// A statement that names guests counts for those alone; a guest that does not know its own address is none of them.
+fn check_guest(statement: &HostStatement, own: &Fact<Vec<MacAddress>>) -> Result<(), Refusal> {
+    let named = &statement.mac_addresses;
+    if named.is_empty() {
+        return Ok(());
+    }
+    let refuse = |detail: &str| Err(Refusal::new(Reason::HostOtherVm, detail));
+    match own {
+        Fact::Known(own) if own.iter().any(|mac| named.contains(mac)) => Ok(()),
+        Fact::Known(_) => refuse("it names other MAC addresses than this guest's"),
+        Fact::Missing => refuse("it names MAC addresses, and this guest's are not known"),
+        Fact::Malformed(why) => refuse(why),
+    }
+}
