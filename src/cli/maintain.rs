@@ -45,8 +45,10 @@ pub struct KeygenArgs {
 
 /// `capgate init`
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  capgate init registry --origin example.org/gpu --root-key root.key \\\n      \
-    --publisher alice.key --registry-key registry.key")]
+#[command(
+    after_help = "Example:\n  capgate init registry --origin example.org/gpu --root-key root.key \\\n      \
+    --publisher alice.key --registry-key registry.key"
+)]
 pub struct InitArgs {
     /// Folder for the registry; made if it does not exist
     pub dir: PathBuf,
@@ -141,9 +143,11 @@ pub enum SeverityWord {
 
 /// `capgate revoke`
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  capgate revoke m1-ultra-25g76-25f84-llama-bench-b10167 --severity harmful \\\n      \
+#[command(
+    after_help = "Example:\n  capgate revoke m1-ultra-25g76-25f84-llama-bench-b10167 --severity harmful \\\n      \
     --reason \"wrong answers with long prompts\" --registry registry --root sha256:… \\\n      \
-    --key alice.key --registry-key registry.key")]
+    --key alice.key --registry-key registry.key"
+)]
 pub struct RevokeArgs {
     /// Id of the profile
     pub id: String,
@@ -163,7 +167,9 @@ pub struct RevokeArgs {
 
 /// `capgate renew`
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  capgate renew --registry registry --root sha256:… --registry-key registry.key")]
+#[command(
+    after_help = "Example:\n  capgate renew --registry registry --root sha256:… --registry-key registry.key"
+)]
 pub struct RenewArgs {
     /// The registry
     #[command(flatten)]
@@ -202,7 +208,9 @@ pub enum VerdictWord {
 
 /// `capgate list`
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  capgate list --registry registry --root sha256:… --chip \"Apple M1 Ultra\"")]
+#[command(
+    after_help = "Example:\n  capgate list --registry registry --root sha256:… --chip \"Apple M1 Ultra\""
+)]
 pub struct ListArgs {
     /// The registry
     #[command(flatten)]

@@ -6,14 +6,14 @@ mod site;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-pub use evidence::{DraftArgs, EvidenceCommand, BundleArgs, InspectArgs};
+pub use evidence::{BundleArgs, DraftArgs, EvidenceCommand, InspectArgs};
 pub use maintain::{
     InitArgs, KeygenArgs, LintArgs, ListArgs, PublishArgs, RegistryArgs, RenewArgs, RevokeArgs, SeverityWord,
-    VerdictWord, VerifyArgs,
+    SigningArgs, VerdictWord, VerifyArgs,
 };
 pub use site::{
     AuditCommand, AuditListArgs, CompletionsArgs, Condition, DemoArgs, ExplainArgs, LookupArgs, ManArgs,
-    OutcomeWord, PolicyCheckArgs, PolicyCommand, ProbeArgs,
+    OutcomeWord, PolicyCheckArgs, PolicyCommand, ProbeArgs, SceneArgs,
 };
 
 /// Signed registry, policy engine and audit log for GPU capability overrides in macOS guests
@@ -61,7 +61,7 @@ pub enum Command {
     /// Check profiles
     Lint(LintArgs),
     /// Judge evidence
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  capgate evidence check bundle")]
     Evidence(EvidenceCommand),
     /// Sign profiles and put them in force
     Publish(PublishArgs),
@@ -80,10 +80,10 @@ pub enum Command {
     /// Say what this machine is
     Probe(ProbeArgs),
     /// Check a site policy
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  capgate policy check site.toml")]
     Policy(PolicyCommand),
     /// Read decision logs
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  capgate audit list decisions.jsonl")]
     Audit(AuditCommand),
     /// Show all of it on a folder of its own
     Demo(DemoArgs),

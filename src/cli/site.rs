@@ -27,8 +27,10 @@ pub struct SceneArgs {
 
 /// `capgate lookup`
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  capgate lookup --facts guest.toml --registry registry --root sha256:…\n\n\
-    Exit code 0: granted. 3: the program stays stock, and the reason is printed.")]
+#[command(
+    after_help = "Example:\n  capgate lookup --facts guest.toml --registry registry --root sha256:…\n\n\
+    Exit code 0: granted. 3: the program stays stock, and the reason is printed."
+)]
 pub struct LookupArgs {
     /// Registry, facts, policy
     #[command(flatten)]
@@ -64,8 +66,10 @@ fn parse_condition(text: &str) -> Result<Condition, String> {
 
 /// `capgate explain`
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  capgate explain ./llama-bench --if host_os_build=25G90 --facts guest.toml \\\n      \
-    --registry registry --root sha256:…")]
+#[command(
+    after_help = "Example:\n  capgate explain ./llama-bench --if host_os_build=25G90 --facts guest.toml \\\n      \
+    --registry registry --root sha256:…"
+)]
 pub struct ExplainArgs {
     /// The program (its file, `sha256:…` or `cdhash:…`), or the id of a logged decision
     #[arg(value_name = "PROGRAM|DECISION")]
@@ -122,7 +126,9 @@ pub enum OutcomeWord {
 
 /// `capgate audit list`
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  capgate audit list decisions.jsonl --outcome stock --since 2026-12-01T00:00:00Z")]
+#[command(
+    after_help = "Example:\n  capgate audit list decisions.jsonl --outcome stock --since 2026-12-01T00:00:00Z"
+)]
 pub struct AuditListArgs {
     /// Decision logs
     #[arg(value_name = "FILE", required = true)]
@@ -152,7 +158,9 @@ pub struct DemoArgs {
 
 /// `capgate completions`
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  capgate completions bash > ~/.local/share/bash-completion/completions/capgate")]
+#[command(
+    after_help = "Example:\n  capgate completions bash > ~/.local/share/bash-completion/completions/capgate"
+)]
 pub struct CompletionsArgs {
     /// The shell
     pub shell: Shell,

@@ -30,8 +30,6 @@ const HELP: Style = AnsiColor::Cyan.on_default().bold();
 pub const GOOD: Style = AnsiColor::Green.on_default().bold();
 /// How a refusal looks.
 pub const BAD: Style = WARNING;
-/// How what matters less looks.
-pub const FAINT: Style = Style::new().dimmed();
 
 /// Where everything that is said goes.
 #[derive(Debug)]
@@ -88,6 +86,12 @@ impl Ui {
     /// Says what could be done next.
     pub fn hint(&self, message: impl Display) {
         say("hint", HELP, message);
+    }
+
+    /// Shows what a failure is about; the failure itself follows.
+    pub fn details(&self, text: &str) {
+        // Where even this cannot be written, nobody is listening.
+        let _ = anstream::stderr().write_all(text.as_bytes());
     }
 
     /// Says what was wrong and what fixes it.

@@ -21,7 +21,8 @@ impl Rows {
 
     /// Adds a row.
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        self.table.add_row(cells.into_iter().map(|cell| Cell::new(visible(cell.as_ref()).replace('\n', " "))));
+        self.table
+            .add_row(cells.into_iter().map(|cell| Cell::new(visible(cell.as_ref()).replace('\n', " "))));
     }
 
     /// Aligns columns of numbers to the right.
@@ -41,7 +42,10 @@ impl Rows {
 
     /// The text, ending in a newline, without spaces at the ends of lines.
     pub fn render(&self) -> String {
-        self.table.lines().map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(&line).trim_end())).collect()
+        self.table
+            .lines()
+            .map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(&line).trim_end()))
+            .collect()
     }
 }
 

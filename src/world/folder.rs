@@ -73,7 +73,9 @@ impl<O: FileOps> Folder<O> {
     pub fn lock(&self, patience: Duration) -> Result<Lock, LockError> {
         let path = self.root.join(LOCK);
         let error = |source| LockError::Io { path: path.clone(), source };
-        let open = || OpenOptions::new().write(true).create(true).truncate(false).custom_flags(careful()).open(&path);
+        let open = || {
+            OpenOptions::new().write(true).create(true).truncate(false).custom_flags(careful()).open(&path)
+        };
         let file = open().map_err(error)?;
         let start = Instant::now();
         loop {
@@ -107,7 +109,10 @@ impl<O: FileOps> Folder<O> {
         if path.split('/').all(good) {
             Ok(self.root.join(path))
         } else {
-            Err(StoreError::Io { path: path.to_owned(), source: io::Error::other("is no name inside a registry") })
+            Err(StoreError::Io {
+                path: path.to_owned(),
+                source: io::Error::other("is no name inside a registry"),
+            })
         }
     }
 
@@ -122,9 +127,11 @@ impl<O: FileOps> Folder<O> {
             }
         }
         let is_link = || fs::symlink_metadata(&full).is_ok_and(|metadata| metadata.is_symlink());
-        let file = OpenOptions::new().read(true).custom_flags(careful()).open(&full).map_err(|e| {
-            if is_link() { error(io::Error::other("is a link")) } else { error(e) }
-        })?;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(careful())
+            .open(&full)
+            .map_err(|e| if is_link() { error(io::Error::other("is a link")) } else { error(e) })?;
         let metadata = file.metadata().map_err(error)?;
         if !metadata.is_file() {
             return Err(error(io::Error::other("is not a regular file")));
@@ -143,7 +150,9 @@ impl<O: FileOps> Folder<O> {
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
         match fs::symlink_metadata(folder) {
             Ok(metadata) if metadata.is_dir() => return Ok(()),
-            Ok(_) => return Err(io::Error::other("a folder is needed here, and something else is in its place")),
+            Ok(_) => {
+                return Err(io::Error::other("a folder is needed here, and something else is in its place"));
+            }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => return Err(e),
         }
@@ -185,7 +194,8 @@ impl<O: FileOps> Folder<O> {
         for entry in fs::read_dir(folder).map_err(error)? {
             let entry = entry.map_err(error)?;
             let name = entry.file_name();
-            let name = name.to_str().ok_or_else(|| error(io::Error::other("holds a name that is not UTF-8")))?;
+            let name =
+                name.to_str().ok_or_else(|| error(io::Error::other("holds a name that is not UTF-8")))?;
             if name.starts_with('.') {
                 continue;
             }
