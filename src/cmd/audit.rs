@@ -32,9 +32,7 @@ pub fn list(ui: &Ui, args: &AuditListArgs) -> Outcome {
         let bytes = file::read(path, MAX_LOG)
             .map_err(|e| Failure::failed(format!("`{file}` cannot be read: {e}")))?;
         let (entries, malformed) = decision_log::read(&bytes);
-        report
-            .decisions
-            .extend(entries.into_iter().filter(|line| is_wanted(line, args)));
+        report.decisions.extend(entries.into_iter().filter(|line| is_wanted(line, args)));
         let said = malformed.into_iter();
         report.malformed.extend(said.map(|m| MalformedLine {
             file: file.clone(),

@@ -72,7 +72,7 @@ fn number(folder: &Path, name: &str) -> Option<u64> {
 }
 
 /// The path of the first membership whose controllers are wanted.
-fn path_of<'t>(membership: &'t str, wanted: impl Fn(&str) -> bool) -> Option<&'t str> {
+fn path_of(membership: &str, wanted: impl Fn(&str) -> bool) -> Option<&str> {
     membership.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
         let (controllers, path) = rest.split_once(':')?;
