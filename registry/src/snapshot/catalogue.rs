@@ -132,7 +132,12 @@ impl Catalogue {
 
     /// Takes up many entries, of which the first stands at `first`. They are read on all processors and applied in
     /// order, with the same result as one [`Catalogue::add`] after the other.
-    pub fn add_all(&mut self, first: u64, entries: &[Vec<u8>], origin: &Origin) -> Result<(), CatalogueError> {
+    pub fn add_all(
+        &mut self,
+        first: u64,
+        entries: &[Vec<u8>],
+        origin: &Origin,
+    ) -> Result<(), CatalogueError> {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let share = entries.len().div_ceil(threads).max(1);
         let read_share = |share: &[Vec<u8>]| -> Vec<Result<Facts, CatalogueError>> {
