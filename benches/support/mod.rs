@@ -1,5 +1,7 @@
 //! What the benchmarks share: a folder as a store, TEST keys, and registries of any size, built once.
 
+#![allow(dead_code, reason = "each benchmark uses its own part")]
+
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
@@ -169,7 +171,6 @@ pub fn profile(n: u64) -> String {
 }
 
 /// Highest memory use of this process so far, in MiB (Linux).
-#[allow(dead_code, reason = "only one of the benchmarks measures memory")]
 pub fn peak_memory_mib() -> u64 {
     let status = fs::read_to_string(Path::new("/proc/self/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,0 +1,131 @@
+"""Makes the seeds of the fuzz targets from the repository's own files: fuzz/corpus/TARGET/seed-….
+
+The corpus is not committed; what a fuzzer finds is kept beside the seeds.
+"""
+
+import hashlib
+import pathlib
+import re
+import struct
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+CORPUS = ROOT / "fuzz/corpus"
+
+
+def put(target, data):
+    """Names a seed by its content, so that running twice changes nothing."""
+    folder = CORPUS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"seed-{hashlib.sha256(data).hexdigest()[:16]}").write_bytes(data)
+
+
+def files(pattern):
+    """The contents of all files that match, in order of their names."""
+    found = [path for path in sorted(ROOT.glob(pattern)) if path.is_file()]
+    assert found, pattern
+    return [path.read_bytes() for path in found]
+
+
+def strings(pattern, regex):
+    """Every match of a regular expression in the sources that match."""
+    matches = []
+    for data in files(pattern):
+        matches += re.findall(regex, data.decode())
+    assert matches, regex
+    return matches
+
+
+TRUST = """schema = "1.0.0"
+version = 1
+log_index = 0
+issued = 2026-12-01T00:00:00Z
+expires = 2027-12-01T00:00:00Z
+"""
+
+LATEST = """schema = "1.0.0"
+version = 2
+size = 3
+root = "%s"
+log_size = 3
+log_root = "%s"
+trust = 1
+issued = 2026-12-01T00:00:00Z
+expires = 2026-12-31T00:00:00Z
+""" % ("ab" * 32, "cd" * 32)
+
+HOST = """chip = "Apple M1 Ultra"
+os = { version = "26.6.1", build = "25G76" }
+feature_level = "unrestricted"
+mac_addresses = ["5e:12:ab:00:34:f0"]
+least_version = 12
+issued = 2026-11-20T10:00:00Z
+expires = 2026-11-20T11:00:00Z
+"""
+
+REVOCATION = """schema = "1.0.0"
+revokes = "m1-ultra-25g76-25f84-llama-bench-b10167"
+reason = "wrong \\\\ answers with \\"long\\" prompts"
+severity = "harmful"
+"""
+
+FACTS = """host_chip = "Apple M1 Ultra"
+host_os_build = "25G76"
+guest_os_build = "25F84"
+workload = "sha256:%064x"
+"""
+
+
+def main():
+    profiles = files("profiles.d/*.toml") + files("tests/profiles/good.toml") + files("tests/profiles/bad/*.toml")
+    for data in profiles:
+        put("profile", data)
+        put("record", b"\x07" * 32 + struct.pack(">HQH", 1, 5, len(data)) + data + b"\0")
+
+    keys = strings("registry/tests/*.rs", r"(?:PRIVATE\+KEY\+)?[a-z./-]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]{43}[A-Za-z0-9+/=]")
+    keys += strings("registry/tests/keys.rs", r"-----BEGIN PRIVATE KEY-----[^-]*-----END PRIVATE KEY-----\\?n?")
+    public = [key for key in keys if not key.startswith(("PRIVATE", "-"))]
+    for key in keys:
+        put("keys", key.replace("\\n", "\n").encode())
+
+    roles = TRUST
+    for number, name in enumerate(["root", "publisher", "registry"]):
+        key = public[number % len(public)]
+        roles += f'\n[{name}]\nthreshold = 1\nkeys = [\n  "{key}",\n]\n'
+    put("trust", roles.encode())
+    put("trust", f"# capgate trust v1 registry.test/capgate\n{roles}\n\u2014 a AAAAAAAA\n".encode())
+    put("latest", LATEST.encode())
+    put("host", HOST.encode())
+    put("revocation", REVOCATION.encode())
+
+    for kind, body in [("profile", profiles[0].decode()), ("latest", LATEST), ("host", HOST), ("trust", roles)]:
+        text = f"# capgate {kind} v1 registry.test/capgate\n{body}"
+        note = f"{text}\n\u2014 fuzz.test AAAAAAAA\n\u2014 other.test AQIDBAU=\n".encode()
+        put("note", note)
+        put("tiles", struct.pack(">H", len(note)) + note + b"\1\0")
+    for text in ["registry.test/capgate\n3\n%s=\n" % ("A" * 43), "example.org/gpu\n0\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n"]:
+        put("checkpoint", text.encode())
+    for path in ["log/tile/0/000", "log/tile/1/x001/234.p/5", "log/tile/entries/x001/x234/067"]:
+        put("tiles", path.encode() + b"\1\0")
+    put("tiles", bytes(range(64)) + b"\2\0")
+
+    for number in range(3):
+        put("facts", (FACTS % number).encode())
+    put("facts", b'host_chip = "Apple M1 Ultra (Virtual)"\nworkload = "cdhash:%s"\n' % (b"1" * 40))
+    site = re.search(r"```toml\n(.*?)```", (ROOT / "docs/policy.md").read_text(), re.S)
+    put("site", site.group(1).encode())
+
+    for data in files("tests/fixtures/**/*"):
+        put("inspect", data)
+    for data in files("tests/evidence/*.toml"):
+        put("manifest", data)
+        put("inspect", data)
+    digest = hashlib.sha256(b"x").hexdigest()
+    for text in [f"{digest}  a\n{digest}  ./b/c\n{digest} *d\n", f"{digest}  ../a\n{digest}  a\n{digest}  a\n"]:
+        put("sums", text.encode())
+        put("inspect", text.encode())
+    put("snapshot", b"")
+    put("registry", b"")
+
+
+if __name__ == "__main__":
+    main()
