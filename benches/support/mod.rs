@@ -1,5 +1,7 @@
 //! What the benchmarks share: a folder as a store, TEST keys, and registries of any size, built once.
 
+#![allow(dead_code, reason = "each benchmark uses its own part")]
+
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
@@ -110,7 +112,8 @@ pub fn registry_key() -> SigningKey {
 
 /// The registry of `count` profiles under `target/bench-data`, built where it is not there yet.
 pub fn registry(count: u64) -> Built {
-    let root = std::env::var_os("CAPGATE_BENCH_DATA").map_or_else(|| PathBuf::from("target/bench-data"), PathBuf::from);
+    let root = std::env::var_os("CAPGATE_BENCH_DATA")
+        .map_or_else(|| PathBuf::from("target/bench-data"), PathBuf::from);
     let store = Plain(root.join(count.to_string()));
     let done = store.0.join("done");
     if let Ok(pin) = fs::read_to_string(&done) {
@@ -142,7 +145,8 @@ fn build(store: &Plain, count: u64) -> Hash {
     while from < count {
         let to = count.min(from + 500_000);
         eprintln!("building {}: profiles {from} to {to}", store.0.display());
-        let sign = |n| publish::sign_profile(&profile(n), &origin, &[&publisher]).unwrap_or_else(|e| panic!("{e}"));
+        let sign =
+            |n| publish::sign_profile(&profile(n), &origin, &[&publisher]).unwrap_or_else(|e| panic!("{e}"));
         let notes: Vec<Vec<u8>> = (from..to).map(sign).collect();
         let terms = Terms { keys: &keys, now: start(), life: publish::LIFE, renew: false };
         publish::publish(store, &pin, &notes, &terms, &mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
@@ -160,12 +164,13 @@ pub fn key_of(n: u64) -> Key {
 /// A publishable profile with one piece of evidence, about 1,100 bytes.
 pub fn profile(n: u64) -> String {
     let text = include_str!("../../tests/profiles/good.toml");
-    text.replace("a-profile", &format!("bench-{n}"))
-        .replace("28faa552714d0d8150b1daa4e991181d62084c88e25afe9d49d08351794f0da7", &format!("{:064x}", n + 1))
+    text.replace("a-profile", &format!("bench-{n}")).replace(
+        "28faa552714d0d8150b1daa4e991181d62084c88e25afe9d49d08351794f0da7",
+        &format!("{:064x}", n + 1),
+    )
 }
 
 /// Highest memory use of this process so far, in MiB (Linux).
-#[allow(dead_code, reason = "only one of the benchmarks measures memory")]
 pub fn peak_memory_mib() -> u64 {
     let status = fs::read_to_string(Path::new("/proc/self/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -5,7 +5,7 @@
 /// Finds the first character that a text may not hold: every control character but LF, and every character that
 /// changes direction, breaks lines or is invisible at the start of a file. Returns its byte offset.
 pub fn first_forbidden(text: &str) -> Option<(usize, char)> {
-    if text.bytes().all(|b| b == b'\n' || is_plain(b)) {
+    if all_bytes(text, |b| b == b'\n' || is_plain(b)) {
         return None;
     }
     text.char_indices().find(|&(_, c)| c != '\n' && is_forbidden(c))
@@ -18,7 +18,12 @@ pub fn is_forbidden(c: char) -> bool {
 
 /// The first character of a single line that may not stand there.
 pub fn first_forbidden_in_line(line: &str) -> Option<char> {
-    if line.bytes().all(is_plain) { None } else { line.chars().find(|&c| is_forbidden(c)) }
+    if all_bytes(line, is_plain) { None } else { line.chars().find(|&c| is_forbidden(c)) }
+}
+
+/// Looks at 64 bytes at a time without a branch for each, which the compiler turns into vector instructions.
+fn all_bytes(text: &str, accept: impl Fn(u8) -> bool) -> bool {
+    text.as_bytes().chunks(64).all(|chunk| chunk.iter().fold(true, |all, &byte| all & accept(byte)))
 }
 
 /// Printable ASCII, which nearly every text is made of and which needs no decoding.

@@ -3,6 +3,14 @@
 //!
 //! Snapshots are mostly padding; without `CAPGATE_EVERY_BYTE=1` only every 53rd byte of them is changed.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "tests fail by panicking"
+)]
+
 mod support;
 
 use std::thread;

@@ -1,6 +1,14 @@
 //! A publication that stops at any write, rename or removal leaves the old or the new registry, and the next one
 //! completes it. Here the store in memory fails; the folder's own system calls are failed in the tests of the command.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "tests fail by panicking"
+)]
+
 mod support;
 
 use capgate_registry::latest::Latest;

@@ -1,5 +1,13 @@
 //! Profiles: a good one passes, and each broken rule in `tests/profiles/bad` is named where it stands.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "tests fail by panicking"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,13 @@
 //! A published registry: what is found, what is refused, what a reader notices.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "tests fail by panicking"
+)]
+
 mod support;
 
 use capgate_registry::combination::Hex;

@@ -15,16 +15,16 @@ use crate::text;
 /// One table of a document. Each getter reports what is wrong with the value it was asked for.
 #[derive(Debug)]
 pub struct Table<'a> {
+    root: &'a DeTable<'a>,
     table: &'a DeTable<'a>,
     span: Range<usize>,
-    path: String,
     asked: RefCell<Vec<&'static str>>,
     problems: &'a Problems,
 }
 
 impl<'a> Table<'a> {
     pub(super) fn root(table: &'a DeTable<'a>, span: Range<usize>, problems: &'a Problems) -> Self {
-        Self { table, span, path: String::new(), asked: RefCell::default(), problems }
+        Self { root: table, table, span, asked: RefCell::default(), problems }
     }
 
     /// Where the table stands.
@@ -86,7 +86,7 @@ impl<'a> Table<'a> {
     /// One of a fixed set of words; a near miss is answered with the word that was probably meant.
     pub fn word<T: Copy>(&self, key: &'static str, words: &[(&'static str, T)]) -> Option<Spanned<T>> {
         let string = self.string(key)?;
-        let found = self.choose(&self.name(key), &string, words)?;
+        let found = self.choose(key, &string, words)?;
         Some(Spanned { value: found, span: string.span })
     }
 
@@ -211,7 +211,7 @@ impl<'a> Table<'a> {
                 self.problems.malformed(string.span.clone(), message, None);
             }
             seen.push(string.value);
-            if let Some(value) = self.choose(&self.name(key), &string, words) {
+            if let Some(value) = self.choose(key, &string, words) {
                 found.push(Spanned { value, span: string.span });
             }
         }
@@ -236,7 +236,7 @@ impl<'a> Table<'a> {
     pub fn table(&self, key: &'static str) -> Option<Table<'a>> {
         let (value, span) = self.get(key)?;
         let DeValue::Table(table) = value else { return self.wrong_type(key, "a table", value, span) };
-        Some(self.inner(self.name(key), table, span))
+        Some(self.inner(table, span))
     }
 
     /// A table inside this one, reported when it is missing.
@@ -252,11 +252,9 @@ impl<'a> Table<'a> {
             return Vec::new();
         };
         let mut tables = Vec::new();
-        for (i, item) in array.iter().enumerate() {
+        for item in array.iter() {
             match item.get_ref() {
-                DeValue::Table(t) => {
-                    tables.push(self.inner(format!("{}[{i}]", self.name(key)), t, item.span()));
-                }
+                DeValue::Table(t) => tables.push(self.inner(t, item.span())),
                 other => drop(self.wrong_type::<()>(key, "a list of tables", other, item.span())),
             }
         }
@@ -297,12 +295,15 @@ impl<'a> Table<'a> {
         value
     }
 
-    fn inner(&self, path: String, table: &'a DeTable<'a>, span: Range<usize>) -> Table<'a> {
-        Table { table, span, path, asked: RefCell::default(), problems: self.problems }
+    fn inner(&self, table: &'a DeTable<'a>, span: Range<usize>) -> Table<'a> {
+        Table { root: self.root, table, span, asked: RefCell::default(), problems: self.problems }
     }
 
+    /// The key with the path to it. Searched for only when there is a problem: most documents have none.
     fn name(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        let mut path = String::new();
+        push_path(&mut path, self.root, self.table);
+        path + key
     }
 
     fn check_string(&self, key: &str, string: &'a str, span: Range<usize>) -> Option<Spanned<&'a str>> {
@@ -319,7 +320,7 @@ impl<'a> Table<'a> {
         Some(Spanned { value: string, span })
     }
 
-    fn choose<T: Copy>(&self, name: &str, string: &Spanned<&str>, words: &[(&'static str, T)]) -> Option<T> {
+    fn choose<T: Copy>(&self, key: &str, string: &Spanned<&str>, words: &[(&'static str, T)]) -> Option<T> {
         let found = words.iter().find(|(word, _)| *word == string.value).map(|&(_, value)| value);
         if found.is_none() {
             let all = words.iter().map(|&(word, _)| word);
@@ -327,7 +328,7 @@ impl<'a> Table<'a> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("one of: {}", all.collect::<Vec<_>>().join(", ")),
             };
-            let message = format!("`{name}` cannot be `{}`", string.value);
+            let message = format!("`{}` cannot be `{}`", self.name(key), string.value);
             self.problems.malformed(string.span.clone(), message, Some(help));
         }
         found
@@ -338,6 +339,38 @@ impl<'a> Table<'a> {
         self.problems.malformed(span, message, None);
         None
     }
+}
+
+/// Writes the path from `from` to `target`, a dot behind each part, and tells whether there is one.
+fn push_path(path: &mut String, from: &DeTable<'_>, target: &DeTable<'_>) -> bool {
+    let same = std::ptr::eq(std::ptr::from_ref(from).cast::<()>(), std::ptr::from_ref(target).cast());
+    same || from.iter().any(|(key, value)| {
+        let length = path.len();
+        path.push_str(key.get_ref());
+        let found = match value.get_ref() {
+            DeValue::Table(table) => push_part(path, "", table, target),
+            DeValue::Array(items) => items.iter().enumerate().any(|(i, item)| match item.get_ref() {
+                DeValue::Table(table) => push_part(path, &format!("[{i}]"), table, target),
+                _ => false,
+            }),
+            _ => false,
+        };
+        if !found {
+            path.truncate(length);
+        }
+        found
+    })
+}
+
+fn push_part(path: &mut String, index: &str, table: &DeTable<'_>, target: &DeTable<'_>) -> bool {
+    let length = path.len();
+    path.push_str(index);
+    path.push('.');
+    let found = push_path(path, table, target);
+    if !found {
+        path.truncate(length);
+    }
+    found
 }
 
 fn kind_of(value: &DeValue<'_>) -> &'static str {

@@ -33,6 +33,9 @@ use crate::trust::{Chain, Role, Trust};
 pub(crate) use entries::LogEntries;
 pub use stage::{Overlay, committed_log, complete, verified_checkpoint};
 
+/// Entries of the log that are in memory at once while it is read.
+const BATCH: usize = 16 * 1024;
+
 /// How long `latest.note` is believed unless it is said otherwise.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(30 * 24);
 
@@ -215,11 +218,14 @@ impl<'a> Work<'a> {
         let mut catalogue = Catalogue::default();
         let mut entries = LogEntries::new(store, old_size);
         let mut tree = merkle::Frontier::new();
-        for (index, entry) in (0..).zip(reader.entries(0..old_size)) {
-            let entry = entry?;
-            tree.push(merkle::leaf_hash(&entry));
-            entries.note_length(entry.len());
-            catalogue.add(index, &entry, chain.origin())?;
+        for first in (0..old_size).step_by(BATCH) {
+            let range = first..old_size.min(first + BATCH as u64);
+            let batch: Vec<Vec<u8>> = reader.entries(range).collect::<Result<_, _>>()?;
+            for entry in &batch {
+                tree.push(merkle::leaf_hash(entry));
+                entries.note_length(entry.len());
+            }
+            catalogue.add_all(first, &batch, chain.origin())?;
         }
         if tree.root() != old_root {
             return Err(LogError::Root { size: old_size, root: old_root }.into());

@@ -1,0 +1,233 @@
+//! Arguments of the commands by which maintainers keep a registry.
+
+use std::path::PathBuf;
+
+use capgate_registry::merkle::Hash;
+use capgate_registry::note::Origin;
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+
+/// Which registry, and by which root it is trusted.
+#[derive(Debug, Args)]
+pub struct RegistryArgs {
+    /// Folder of the registry
+    #[arg(long, env = "CAPGATE_REGISTRY", value_name = "DIR")]
+    pub registry: PathBuf,
+    /// Digest of its first root, as `init` printed it
+    #[arg(long, env = "CAPGATE_ROOT", value_name = "sha256:HEX", value_parser = parse_root)]
+    pub root: Hash,
+    /// Take this as the time
+    #[arg(long, value_name = "RFC3339")]
+    pub now: Option<Timestamp>,
+}
+
+/// Reads `sha256:HEX`.
+pub fn parse_root(text: &str) -> Result<Hash, String> {
+    let hex = text.strip_prefix("sha256:").ok_or("write it as `sha256:` and 64 hexadecimal digits")?;
+    hex.parse().map_err(|e: capgate_registry::merkle::HashError| e.to_string())
+}
+
+/// `capgate keygen`
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  capgate keygen alice.example --out alice.key\n\n\
+    The private key is written for its owner only; the public one, which others need, is printed.\n\
+    A registry key must be named by the registry's origin.")]
+pub struct KeygenArgs {
+    /// Name that signatures will carry
+    pub name: String,
+    /// File for the private key; it must not exist
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Take the private key from this unencrypted PKCS#8 PEM instead of making one
+    #[arg(long, value_name = "PEM")]
+    pub import: Option<PathBuf>,
+}
+
+/// `capgate init`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  capgate init registry --origin example.org/gpu --root-key root.key \\\n      \
+    --publisher alice.key --registry-key registry.key"
+)]
+pub struct InitArgs {
+    /// Folder for the registry; made if it does not exist
+    pub dir: PathBuf,
+    /// Name of the registry, which every signature in it carries
+    #[arg(long)]
+    pub origin: Origin,
+    /// Private key that may change who is trusted; give it once for each
+    #[arg(long, value_name = "FILE", required = true)]
+    pub root_key: Vec<PathBuf>,
+    /// Public key of a publisher, or a file with its private key; give it once for each
+    #[arg(long, value_name = "KEY", required = true)]
+    pub publisher: Vec<String>,
+    /// Private key that says what is in force; give it once for each
+    #[arg(long, value_name = "FILE", required = true)]
+    pub registry_key: Vec<PathBuf>,
+    /// How many root keys must sign
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub threshold_root: usize,
+    /// How many publishers must sign a profile
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub threshold_publisher: usize,
+    /// How many registry keys must sign
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub threshold_registry: usize,
+    /// Days until the root keys must sign again
+    #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(u16).range(1..))]
+    pub expires_days: u16,
+    /// Take this as the time
+    #[arg(long, value_name = "RFC3339")]
+    pub now: Option<Timestamp>,
+}
+
+/// `capgate lint`
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  capgate lint profiles.d")]
+pub struct LintArgs {
+    /// Profiles, or folders of them
+    #[arg(value_name = "PATH", env = "CAPGATE_PROFILES", default_value = "profiles.d")]
+    pub paths: Vec<PathBuf>,
+}
+
+/// Keys that sign a publication.
+#[derive(Debug, Args)]
+pub struct SigningArgs {
+    /// Private key of a publisher; give it once for each
+    #[arg(long, value_name = "FILE", required = true)]
+    pub key: Vec<PathBuf>,
+    /// Private key of the registry; give it once for each
+    #[arg(long, value_name = "FILE", required = true)]
+    pub registry_key: Vec<PathBuf>,
+    /// Days until it must be renewed
+    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
+    pub days: u16,
+}
+
+/// `capgate publish`
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  capgate publish --all --registry registry --root sha256:… \\\n      \
+    --key alice.key --registry-key registry.key")]
+pub struct PublishArgs {
+    /// Ids of profiles to publish
+    #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    pub ids: Vec<String>,
+    /// Publish every profile
+    #[arg(long)]
+    pub all: bool,
+    /// Folder of the profiles
+    #[arg(long, env = "CAPGATE_PROFILES", value_name = "DIR", default_value = "profiles.d")]
+    pub profiles: PathBuf,
+    /// Bundle that the profiles' evidence is from; it is judged again. Give it once for each
+    #[arg(long, value_name = "DIR")]
+    pub evidence: Vec<PathBuf>,
+    /// Manifest of the bundle before it, where it has none of its own
+    #[arg(long, value_name = "FILE", requires = "evidence")]
+    pub manifest: Vec<PathBuf>,
+    /// The registry
+    #[command(flatten)]
+    pub registry: RegistryArgs,
+    /// The keys
+    #[command(flatten)]
+    pub signing: SigningArgs,
+}
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SeverityWord {
+    /// Wrong or stale
+    Withdrawn,
+    /// Wrong output or crashes: past grants are flagged too
+    Harmful,
+}
+
+/// `capgate revoke`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  capgate revoke m1-ultra-25g76-25f84-llama-bench-b10167 --severity harmful \\\n      \
+    --reason \"wrong answers with long prompts\" --registry registry --root sha256:… \\\n      \
+    --key alice.key --registry-key registry.key"
+)]
+pub struct RevokeArgs {
+    /// Id of the profile
+    pub id: String,
+    /// Why, in one line
+    #[arg(long)]
+    pub reason: String,
+    /// How bad it is
+    #[arg(long, value_enum)]
+    pub severity: SeverityWord,
+    /// The registry
+    #[command(flatten)]
+    pub registry: RegistryArgs,
+    /// The keys
+    #[command(flatten)]
+    pub signing: SigningArgs,
+}
+
+/// `capgate renew`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  capgate renew --registry registry --root sha256:… --registry-key registry.key"
+)]
+pub struct RenewArgs {
+    /// The registry
+    #[command(flatten)]
+    pub registry: RegistryArgs,
+    /// Private key of the registry; give it once for each
+    #[arg(long, value_name = "FILE", required = true)]
+    pub registry_key: Vec<PathBuf>,
+    /// Days until it must be renewed again
+    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
+    pub days: u16,
+}
+
+/// `capgate verify`
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  capgate verify registry --root sha256:…")]
+pub struct VerifyArgs {
+    /// Folder of the registry
+    #[arg(value_name = "DIR", env = "CAPGATE_REGISTRY")]
+    pub registry: PathBuf,
+    /// Digest of its first root, as `init` printed it
+    #[arg(long, env = "CAPGATE_ROOT", value_name = "sha256:HEX", value_parser = parse_root)]
+    pub root: Hash,
+    /// Take this as the time
+    #[arg(long, value_name = "RFC3339")]
+    pub now: Option<Timestamp>,
+}
+
+/// A profile's verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum VerdictWord {
+    /// Values may be reported
+    Override,
+    /// Stock is what is wanted
+    Stock,
+}
+
+/// `capgate list`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  capgate list --registry registry --root sha256:… --chip \"Apple M1 Ultra\""
+)]
+pub struct ListArgs {
+    /// The registry
+    #[command(flatten)]
+    pub registry: RegistryArgs,
+    /// Only for this host chip
+    #[arg(long)]
+    pub chip: Option<String>,
+    /// Only with this build of macOS, on host or guest
+    #[arg(long, value_name = "BUILD")]
+    pub os: Option<String>,
+    /// Only for programs with this name or digest
+    #[arg(long)]
+    pub workload: Option<String>,
+    /// Only with this verdict
+    #[arg(long, value_enum)]
+    pub verdict: Option<VerdictWord>,
+    /// Revoked ones too
+    #[arg(long)]
+    pub revoked: bool,
+}

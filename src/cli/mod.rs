@@ -1,0 +1,94 @@
+//! The command line: types for clap, nothing else.
+
+mod evidence;
+mod maintain;
+mod site;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+pub use evidence::{BundleArgs, DraftArgs, EvidenceCommand, InspectArgs};
+pub use maintain::{
+    InitArgs, KeygenArgs, LintArgs, ListArgs, PublishArgs, RegistryArgs, RenewArgs, RevokeArgs, SeverityWord,
+    SigningArgs, VerdictWord, VerifyArgs,
+};
+pub use site::{
+    AuditCommand, AuditListArgs, CompletionsArgs, Condition, DemoArgs, ExplainArgs, LookupArgs, ManArgs,
+    OutcomeWord, PolicyCheckArgs, PolicyCommand, ProbeArgs, SceneArgs,
+};
+
+/// Signed registry, policy engine and audit log for GPU capability overrides in macOS guests
+#[derive(Debug, Parser)]
+#[command(name = "capgate", version, after_help = "Example:\n  capgate demo")]
+pub struct Cli {
+    /// How results are written
+    #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
+    pub format: Format,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Human,
+    /// For programs
+    Json,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a signing key
+    Keygen(KeygenArgs),
+    /// Make a registry
+    Init(InitArgs),
+    /// Check profiles
+    Lint(LintArgs),
+    /// Judge evidence
+    #[command(subcommand, after_help = "Example:\n  capgate evidence check bundle")]
+    Evidence(EvidenceCommand),
+    /// Sign profiles and put them in force
+    Publish(PublishArgs),
+    /// Take a published profile out of force
+    Revoke(RevokeArgs),
+    /// Sign again what is in force, so that it does not expire
+    Renew(RenewArgs),
+    /// Check a whole registry, byte for byte
+    Verify(VerifyArgs),
+    /// List what is in force
+    List(ListArgs),
+    /// Ask what a program may see
+    Lookup(LookupArgs),
+    /// Explain a decision, or what an update would change
+    Explain(ExplainArgs),
+    /// Say what this machine is
+    Probe(ProbeArgs),
+    /// Check a site policy
+    #[command(subcommand, after_help = "Example:\n  capgate policy check site.toml")]
+    Policy(PolicyCommand),
+    /// Read decision logs
+    #[command(subcommand, after_help = "Example:\n  capgate audit list decisions.jsonl")]
+    Audit(AuditCommand),
+    /// Show all of it on a folder of its own
+    Demo(DemoArgs),
+    /// Write shell completions
+    Completions(CompletionsArgs),
+    /// Write manual pages
+    Man(ManArgs),
+}

@@ -1,0 +1,14 @@
+//! `capgate completions`: from the same types that parse the command line.
+
+use clap::CommandFactory;
+
+use crate::cli::{Cli, CompletionsArgs};
+use crate::exit::{Exit, Outcome};
+use crate::ui::Ui;
+
+pub fn run(ui: &Ui, args: &CompletionsArgs) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "capgate", &mut script);
+    ui.stdout(&String::from_utf8_lossy(&script));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,129 @@
+//! `capgate init`: makes a registry and prints the digest by which readers pin it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use capgate_registry::keys::{SigningKey, VerifierKey};
+use capgate_registry::publish::{LIFE, Terms};
+use capgate_registry::trust::{Role, Trust};
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use super::{keys, opened};
+use crate::cli::InitArgs;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::founding::{self, Founded};
+use crate::ui::Ui;
+use crate::world::clock;
+use crate::world::folder::Folder;
+
+#[derive(Serialize)]
+struct Made<'a> {
+    registry: String,
+    origin: &'a str,
+    root: String,
+    version: u64,
+    expires: String,
+    resumed: bool,
+}
+
+pub fn run(ui: &Ui, args: &InitArgs) -> Outcome {
+    let now = clock::now(args.now);
+    let root_keys = read_all(&args.root_key)?;
+    let registry_keys = read_all(&args.registry_key)?;
+    let trust = trust(args, &root_keys, &registry_keys, now)?;
+    fs::create_dir_all(&args.dir)
+        .map_err(|e| Failure::failed(format!("the folder `{}` cannot be made: {e}", args.dir.display())))?;
+    let folder = Folder::new(&args.dir);
+    let _lock = opened::lock(&folder)?;
+    let signers: Vec<&SigningKey> = root_keys.iter().collect();
+    let terms = Terms { keys: &registry_keys, now, life: LIFE, renew: false };
+    let founded = founding::found(&folder, &args.origin, &trust, &signers, &terms)
+        .map_err(|e| opened::not_published(&e, &args.dir))?;
+    report(ui, args, &founded);
+    Ok(Exit::Done)
+}
+
+fn report(ui: &Ui, args: &InitArgs, founded: &Founded) {
+    let root = format!("sha256:{}", founded.root);
+    let latest = &founded.publication.latest;
+    if ui.is_json() {
+        return ui.json(&Made {
+            registry: args.dir.display().to_string(),
+            origin: args.origin.as_str(),
+            root,
+            version: latest.version,
+            expires: latest.expires.to_string(),
+            resumed: founded.resumed,
+        });
+    }
+    ui.line(&root);
+    if founded.resumed {
+        ui.hint("an earlier `capgate init` had been interrupted; its root was kept");
+    }
+    let dir = args.dir.display();
+    ui.hint(format!(
+        "give every reader that digest: it is how they know this registry; next:\n  \
+         export CAPGATE_REGISTRY={dir} CAPGATE_ROOT={root}\n  \
+         capgate publish --all --key {} --registry-key {}\n  capgate verify",
+        private_publisher(args).unwrap_or("PUBLISHER-KEY-FILE"),
+        args.registry_key.first().map_or_else(String::new, |path| path.display().to_string()),
+    ));
+}
+
+/// A publisher that was given as a file, whose path can stand in the next command.
+fn private_publisher(args: &InitArgs) -> Option<&str> {
+    args.publisher.iter().map(String::as_str).find(|text| Path::new(text).is_file())
+}
+
+fn read_all(paths: &[PathBuf]) -> Result<Vec<SigningKey>, Failure> {
+    paths.iter().map(|path| keys::read(path, &[])).collect()
+}
+
+fn trust(
+    args: &InitArgs,
+    root_keys: &[SigningKey],
+    registry_keys: &[SigningKey],
+    now: Timestamp,
+) -> Result<Trust, Failure> {
+    let public = |keys: &[SigningKey]| keys.iter().map(|key| key.verifier().clone()).collect::<Vec<_>>();
+    let publishers = args.publisher.iter().map(|text| publisher(text)).collect::<Result<Vec<_>, _>>()?;
+    let life = SignedDuration::from_hours(i64::from(args.expires_days) * 24);
+    let trust = Trust {
+        version: 1,
+        log_index: 0,
+        issued: now,
+        expires: now.saturating_add(life).unwrap_or(now),
+        root: Role { threshold: args.threshold_root, keys: public(root_keys) },
+        publisher: Role { threshold: args.threshold_publisher, keys: publishers },
+        registry: Role { threshold: args.threshold_registry, keys: public(registry_keys) },
+    };
+    check(&trust, args)?;
+    Ok(trust)
+}
+
+/// What readers would refuse is refused here, before anything is signed.
+fn check(trust: &Trust, args: &InitArgs) -> Result<(), Failure> {
+    let Err(problems) = Trust::parse(trust.to_toml().as_bytes(), &args.origin) else { return Ok(()) };
+    let first = problems.into_iter().next();
+    let message = first.as_ref().map_or_else(String::new, |problem| problem.message.clone());
+    let named = trust.registry.keys.iter().all(|key| key.name() == args.origin.as_str());
+    let help = if named {
+        first.and_then(|problem| problem.help)
+    } else {
+        Some(format!("capgate keygen {} --out registry.key", args.origin))
+    };
+    Err(Failure { help, ..Failure::usage(message) })
+}
+
+/// A public key, or the public half of a key file.
+fn publisher(text: &str) -> Result<VerifierKey, Failure> {
+    let path = Path::new(text);
+    if path.exists() {
+        return keys::read(path, &[]).map(|key| key.verifier().clone());
+    }
+    VerifierKey::parse(text).map_err(|e| {
+        Failure::usage(format!("`{text}` is neither a file nor a public key: {e}"))
+            .help("a public key is the line that `capgate keygen` prints")
+    })
+}

@@ -1,0 +1,51 @@
+//! One file for each command.
+
+mod audit;
+mod completions;
+mod demo;
+mod evidence;
+mod explain;
+mod init;
+mod keygen;
+mod keys;
+mod lint;
+mod list;
+mod lookup;
+mod man;
+mod opened;
+mod policy;
+mod probe;
+mod publish;
+mod renew;
+mod revoke;
+mod scene;
+mod verify;
+
+use crate::cli::{AuditCommand, Command, EvidenceCommand, PolicyCommand};
+use crate::exit::Outcome;
+use crate::ui::Ui;
+
+/// Runs a command.
+pub fn dispatch(ui: &Ui, command: Command) -> Outcome {
+    match command {
+        Command::Keygen(args) => keygen::run(ui, &args),
+        Command::Init(args) => init::run(ui, &args),
+        Command::Lint(args) => lint::run(ui, &args),
+        Command::Evidence(EvidenceCommand::Check(args)) => evidence::check(ui, &args),
+        Command::Evidence(EvidenceCommand::Inspect(args)) => evidence::inspect(ui, &args),
+        Command::Evidence(EvidenceCommand::Draft(args)) => evidence::draft(ui, &args),
+        Command::Publish(args) => publish::run(ui, &args),
+        Command::Revoke(args) => revoke::run(ui, &args),
+        Command::Renew(args) => renew::run(ui, &args),
+        Command::Verify(args) => verify::run(ui, &args),
+        Command::List(args) => list::run(ui, &args),
+        Command::Lookup(args) => lookup::run(ui, &args),
+        Command::Explain(args) => explain::run(ui, &args),
+        Command::Probe(_) => probe::run(ui),
+        Command::Policy(PolicyCommand::Check(args)) => policy::check(ui, &args),
+        Command::Audit(AuditCommand::List(args)) => audit::list(ui, &args),
+        Command::Demo(args) => demo::run(ui, &args),
+        Command::Completions(args) => completions::run(ui, &args),
+        Command::Man(args) => man::run(ui, &args),
+    }
+}

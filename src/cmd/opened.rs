@@ -1,0 +1,99 @@
+//! A registry that a command was pointed at: opened, judged, and what is wrong with it in words.
+
+use std::path::Path;
+
+use capgate_registry::latest::Latest;
+use capgate_registry::log::LogError;
+use capgate_registry::merkle::Hash;
+use capgate_registry::note::NoteError;
+use capgate_registry::publish::PublishError;
+use capgate_registry::reader::{Anchor, Reader, Seen};
+use capgate_registry::record::Doubt;
+use jiff::Timestamp;
+
+use crate::cli::RegistryArgs;
+use crate::exit::Failure;
+use crate::ui::Ui;
+use crate::world::clock;
+use crate::world::folder::{Folder, Lock, LockError, PATIENCE};
+
+/// The folder, which must exist.
+pub fn folder(path: &Path) -> Result<Folder, Failure> {
+    if path.is_dir() {
+        return Ok(Folder::new(path));
+    }
+    let failure = Failure::failed(format!("there is no registry folder `{}`", path.display()));
+    Err(failure.help("make a registry with `capgate init`, or name its folder with `--registry`"))
+}
+
+/// Opens and verifies a registry; warns where it expires soon.
+pub fn reader(ui: &Ui, args: &RegistryArgs) -> Result<(Reader, Timestamp), Failure> {
+    let folder = folder(&args.registry)?;
+    let now = clock::now(args.now);
+    let reader = open(&folder, args.root, now).map_err(|doubt| doubted(&doubt, &args.registry))?;
+    warn_of_expiry(ui, reader.latest(), now, &args.registry);
+    Ok((reader, now))
+}
+
+/// Opens and verifies a registry.
+pub fn open(folder: &Folder, root: Hash, now: Timestamp) -> Result<Reader, Doubt> {
+    Reader::open(folder, &Anchor { pin: root, seen: Seen::default(), now })
+}
+
+/// From a third of its life left, every command that meets a registry says so.
+pub fn warn_of_expiry(ui: &Ui, latest: &Latest, now: Timestamp, registry: &Path) {
+    if latest.nearly_expired(now) {
+        let renew = renew_line(registry);
+        ui.warn(format!("the registry expires {}; its maintainer should run {renew}", latest.expires));
+    }
+}
+
+fn renew_line(registry: &Path) -> String {
+    format!("`capgate renew --registry {}`", registry.display())
+}
+
+/// A registry that cannot be believed, as a failure of the command.
+pub fn doubted(doubt: &Doubt, registry: &Path) -> Failure {
+    let message = doubt.to_string();
+    let shown = registry.display();
+    match doubt {
+        Doubt::Missing(_) => Failure::failed(message).help(format!("make one with `capgate init {shown}`")),
+        Doubt::Unreadable(_) => Failure::failed(message),
+        Doubt::Expired(_) => Failure::invalid(message)
+            .help(format!("its maintainer signs it again with {}", renew_line(registry))),
+        Doubt::WrongKey(_) => Failure::invalid(message)
+            .help("compare the digest given with `--root` with the one that its maintainers publish"),
+        Doubt::ClockBehind(_) => Failure::failed(message).help("set the clock of this machine"),
+        _ => Failure::invalid(message).help(format!(
+            "`capgate verify {shown}` names the file; fetch it again from where it is published"
+        )),
+    }
+}
+
+/// The lock of a registry.
+pub fn lock(folder: &Folder) -> Result<Lock, Failure> {
+    folder.lock(PATIENCE).map_err(|e| match e {
+        LockError::Busy(_) => Failure::failed(e.to_string()).help("run this again when it is done"),
+        LockError::Io { .. } => Failure::failed(e.to_string()),
+    })
+}
+
+/// Why nothing was published, as a failure of the command.
+pub fn not_published(error: &PublishError, registry: &Path) -> Failure {
+    let message = error.to_string();
+    match error {
+        PublishError::Doubt(doubt) => doubted(doubt, registry),
+        PublishError::Store(_) | PublishError::Log(LogError::Store(_)) => Failure::failed(message)
+            .help("nothing is half done: run the same command again when the cause is gone"),
+        PublishError::Note { source: NoteError::TooFew { .. }, .. } => {
+            Failure::failed(message).help("give more keys with `--key` or `--registry-key`")
+        }
+        PublishError::ClockBehind { .. } => Failure::failed(message).help("set the clock of this machine"),
+        PublishError::Exists(_) => Failure::failed(message)
+            .help("choose another folder, or put profiles into this one with `capgate publish`"),
+        PublishError::Log(_) | PublishError::Staged(_) => {
+            Failure::invalid(message).help(format!("`capgate verify {}` names the file", registry.display()))
+        }
+        _ => Failure::invalid(message),
+    }
+}

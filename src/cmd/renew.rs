@@ -1,0 +1,36 @@
+//! `capgate renew`: signs again what is in force.
+
+use capgate_registry::publish::{self, Terms};
+use jiff::SignedDuration;
+use serde::Serialize;
+
+use super::publish::Plan;
+use crate::cli::RenewArgs;
+use crate::exit::{Exit, Outcome};
+use crate::ui::Ui;
+
+use super::opened;
+
+#[derive(Serialize)]
+struct Renewed {
+    version: u64,
+    expires: String,
+    completed: bool,
+}
+
+pub fn run(ui: &Ui, args: &RenewArgs) -> Outcome {
+    let plan = Plan::open(&args.registry)?;
+    let keys = plan.registry_keys(&args.registry_key)?;
+    let life = SignedDuration::from_hours(i64::from(args.days) * 24);
+    let _lock = opened::lock(&plan.folder)?;
+    let terms = Terms { keys: &keys, now: plan.now, life, renew: true };
+    let done = publish::publish(&plan.folder, &plan.root, &[], &terms, &mut |_| {})
+        .map_err(|e| opened::not_published(&e, &args.registry.registry))?;
+    let (version, expires) = (done.latest.version, done.latest.expires.to_string());
+    if ui.is_json() {
+        ui.json(&Renewed { version, expires, completed: done.completed });
+    } else {
+        ui.line(format!("renewed: version {version}, expires {expires}"));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,9 @@
+//! The one place that touches clock, files, randomness and the machine. Everything else gets values.
+
+pub mod bundle;
+pub mod clock;
+pub mod file;
+pub mod folder;
+pub mod keyfile;
+pub mod machine;
+pub mod ops;
