@@ -131,3 +131,20 @@ fn sizes_are_bounded() {
     let rows = format!("[{}1]", "1,".repeat(llama_bench::MOST_ROWS));
     assert!(codes(&rows).contains(&Code::MalformedJson));
 }
+
+/// Found by the fuzz target `inspect`: a chip's name went into a message with the control character that it held.
+#[test]
+fn what_a_message_quotes_is_harmless_on_a_terminal() {
+    let named = |chip: &str| {
+        format!(
+            "Hardware:\n\n    Hardware Overview:\n\n      Model Name: Apple Virtual Machine 1\n      Model Identifier: \
+             VirtualMac2,1\n      Chip: {chip}\n      Memory: 16 GB\n"
+        )
+    };
+    let inspection = inspect("file", named("Apple M4\u{1c} \u{202e}Pro (Virtual)").as_bytes());
+    let messages: Vec<&str> = inspection.refusals.iter().map(|finding| finding.message.as_str()).collect();
+    assert!(!messages.is_empty());
+    for message in messages {
+        assert!(!message.contains(capgate_registry::text::is_forbidden), "{message:?}");
+    }
+}

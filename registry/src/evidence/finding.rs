@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde::Serialize;
 
 use super::codes::{Code, Severity};
+use crate::text;
 
 /// One thing that reading or judging found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -23,9 +24,10 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding with the weight its code has.
+    /// A finding with the weight its code has. What the message quotes is made harmless on a terminal.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, severity: code.severity(), message: message.into(), file: None, workload: None }
+        let message = message.into().replace(text::is_forbidden, "\u{fffd}");
+        Self { code, severity: code.severity(), message, file: None, workload: None }
     }
 
     /// The same finding as a warning.
@@ -58,23 +60,17 @@ pub(crate) fn bytes_of(range: &Range<usize>) -> String {
 }
 
 /// The beginning of a text that a stranger wrote, harmless on a terminal, at most 80 characters.
-pub(crate) fn excerpt(text: &str) -> String {
-    let mut shown: String = text
+pub(crate) fn excerpt(said: &str) -> String {
+    let mut shown: String = said
         .trim()
         .chars()
         .take(80)
-        .map(|character| if is_plain(character) { character } else { '\u{fffd}' })
+        .map(|character| if text::is_forbidden(character) { '\u{fffd}' } else { character })
         .collect();
-    if text.trim().chars().nth(80).is_some() {
+    if said.trim().chars().nth(80).is_some() {
         shown.push('…');
     }
     shown
-}
-
-/// Neither a control character nor one that reorders text.
-fn is_plain(character: char) -> bool {
-    !character.is_control()
-        && !matches!(character, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
