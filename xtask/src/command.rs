@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// Where logs, tools and other by-products of the tests go.
 pub fn scratch() -> PathBuf {
@@ -50,11 +50,26 @@ impl Run {
     }
 
     /// Runs it and returns all it said. The same goes to `target/gate/NAME.log`, and to the terminal where `verbose`.
-    pub fn output(mut self, name: &str, verbose: bool) -> Result<String, String> {
+    pub fn output(self, name: &str, verbose: bool) -> Result<String, String> {
+        let shown = self.shown.clone();
+        let (status, said) = self.listen(name, verbose)?;
+        if status.success() {
+            return Ok(said);
+        }
+        let log = log(name);
+        Err(format!("`{shown}` ended with {status}; all of it: {}\n{}", log.display(), tail(&said, 60)))
+    }
+
+    /// The same, however it ends; tells whether it ended well.
+    pub fn any_end(self, name: &str) -> Result<(bool, String), String> {
+        let (status, said) = self.listen(name, false)?;
+        Ok((status.success(), said))
+    }
+
+    fn listen(mut self, name: &str, verbose: bool) -> Result<(ExitStatus, String), String> {
         let problem = |e: io::Error| format!("`{}` could not be run: {e}", self.shown);
-        let path = scratch().join(format!("{name}.log"));
         fs::create_dir_all(scratch()).map_err(problem)?;
-        let mut log = File::options().create(true).append(true).open(&path).map_err(problem)?;
+        let mut log = File::options().create(true).append(true).open(log(name)).map_err(problem)?;
         writeln!(log, "$ {}", self.shown).map_err(problem)?;
         let (reader, writer) = io::pipe().map_err(problem)?;
         self.command.stdout(writer.try_clone().map_err(problem)?).stderr(writer);
@@ -73,17 +88,12 @@ impl Run {
             said.push_str(&text);
             line.clear();
         }
-        let status = child.wait().map_err(problem)?;
-        if status.success() {
-            return Ok(said);
-        }
-        Err(format!(
-            "`{}` ended with {status}; all of it: {}\n{}",
-            self.shown,
-            path.display(),
-            tail(&said, 60)
-        ))
+        Ok((child.wait().map_err(problem)?, said))
     }
+}
+
+fn log(name: &str) -> PathBuf {
+    scratch().join(format!("{name}.log"))
 }
 
 /// The last lines of a text, indented.
