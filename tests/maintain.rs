@@ -200,12 +200,10 @@ fn publish_says_what_is_wrong_with_its_input() {
     world
         .run(&format!("publish nope {KEYS}"))
         .fails(1, "error: there is no profile `nope` in `profiles.d`\n");
-    world.run(&format!("publish {}8 {KEYS}", &B10167[..B10167.len() - 1])).fails(
+    let typo = B10167.replace("b10167", "b10168");
+    world.run(&format!("publish {typo} {KEYS}")).fails(
         1,
-        &format!(
-            "error: there is no profile `{}8` in `profiles.d`\nhelp: did you mean `{B10167}`?\n",
-            &B10167[..B10167.len() - 1]
-        ),
+        &format!("error: there is no profile `{typo}` in `profiles.d`\nhelp: did you mean `{B10167}`?\n"),
     );
     world.run("publish --all --key root.key --registry-key registry.key").fails(
         1,
@@ -291,8 +289,8 @@ fn renewing_moves_the_end_and_everybody_is_warned_before_it() {
 fn verify_names_the_changed_file() {
     let world = World::published();
     assert!(world.run(&format!("verify --now {NOW}")).ok().out.ends_with("verified: no fault\n"));
-    let snapshot = fs::read_dir(world.path("registry/snapshot")).unwrap().map(|e| e.unwrap().path());
-    let newest = snapshot.filter(|path| path.to_string_lossy().contains("/2-")).next().unwrap();
+    let mut snapshots = fs::read_dir(world.path("registry/snapshot")).unwrap().map(|e| e.unwrap().path());
+    let newest = snapshots.find(|path| path.to_string_lossy().contains("/2-")).unwrap();
     let mut bytes = fs::read(&newest).unwrap();
     bytes[100] ^= 1;
     fs::write(&newest, bytes).unwrap();
