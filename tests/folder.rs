@@ -2,10 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
-use std::fs;
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use capgate::world::folder::Folder;
+use capgate::world::ops::{Disk, FileOps};
 use capgate_registry::store::{Store, StoreError, StoreMut};
 
 fn folder() -> (tempfile::TempDir, Folder) {
@@ -79,4 +83,77 @@ fn the_lock_removes_what_an_interrupted_publication_left() {
     drop(lock);
     let _again = Folder::new(dir.path()).lock(std::time::Duration::ZERO).unwrap();
     assert!(folder.list().unwrap().is_empty());
+}
+
+/// Writes down what is done, by file name.
+#[derive(Default)]
+struct Recording(RefCell<Vec<String>>);
+
+impl Recording {
+    fn note(&self, what: &str, path: &Path) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // Temporary names hold the process.
+        let name = if name.contains('-') { "temporary" } else { &name };
+        self.0.borrow_mut().push(format!("{what} {name}").trim_end().to_owned());
+    }
+}
+
+impl FileOps for &Recording {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.note("make", path);
+        Disk.create_dir(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<File> {
+        self.note("create", path);
+        Disk.create(path)
+    }
+
+    fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
+        self.note("write", Path::new(""));
+        Disk.write(file, bytes)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        self.note("sync", Path::new(""));
+        Disk.sync(file)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.note("rename to", to);
+        Disk.rename(from, to)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.note("sync folder", path);
+        Disk.sync_dir(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.note("remove", path);
+        Disk.remove(path)
+    }
+}
+
+#[test]
+fn content_is_on_the_disk_before_its_name_and_each_new_name_after() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("root");
+    fs::create_dir(&root).unwrap();
+    let recording = Recording::default();
+    Folder::with_ops(&root, &recording).put("a/b/c", b"x").unwrap();
+    let steps = [
+        "make .tmp",
+        "sync folder root",
+        "create temporary",
+        "write",
+        "sync",
+        "make a",
+        "sync folder root",
+        "make b",
+        "sync folder a",
+        "rename to c",
+        "sync folder b",
+    ];
+    assert_eq!(*recording.0.borrow(), steps);
 }

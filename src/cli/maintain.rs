@@ -29,9 +29,11 @@ pub fn parse_root(text: &str) -> Result<Hash, String> {
 
 /// `capgate keygen`
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  capgate keygen alice.example --out alice.key\n\n\
-    The private key is written for its owner only; the public one, which others need, is printed.\n\
-    A registry key must be named by the registry's origin.")]
+#[command(
+    after_help = "The private key is written for its owner only; the public one, which others need, is printed.\n\
+    A registry key must be named by the registry's origin.\n\n\
+    Example:\n  capgate keygen alice.example --out alice.key"
+)]
 pub struct KeygenArgs {
     /// Name that signatures will carry
     pub name: String,
@@ -106,8 +108,10 @@ pub struct SigningArgs {
 
 /// `capgate publish`
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  capgate publish --all --registry registry --root sha256:… \\\n      \
-    --key alice.key --registry-key registry.key")]
+#[command(
+    after_help = "Set CAPGATE_REGISTRY and CAPGATE_ROOT, as `capgate init` prints them, or give --registry and --root.\n\n\
+    Example:\n  capgate publish --all --key alice.key --registry-key registry.key"
+)]
 pub struct PublishArgs {
     /// Ids of profiles to publish
     #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
@@ -144,9 +148,9 @@ pub enum SeverityWord {
 /// `capgate revoke`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  capgate revoke m1-ultra-25g76-25f84-llama-bench-b10167 --severity harmful \\\n      \
-    --reason \"wrong answers with long prompts\" --registry registry --root sha256:… \\\n      \
-    --key alice.key --registry-key registry.key"
+    after_help = "Set CAPGATE_REGISTRY and CAPGATE_ROOT, as `capgate init` prints them, or give --registry and --root.\n\n\
+    Example:\n  capgate revoke m1-ultra-25g76-25f84-llama-bench-b10167 --severity harmful \\\n      \
+    --reason \"wrong answers with long prompts\" --key alice.key --registry-key registry.key"
 )]
 pub struct RevokeArgs {
     /// Id of the profile
@@ -168,7 +172,8 @@ pub struct RevokeArgs {
 /// `capgate renew`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  capgate renew --registry registry --root sha256:… --registry-key registry.key"
+    after_help = "Set CAPGATE_REGISTRY and CAPGATE_ROOT, as `capgate init` prints them, or give --registry and --root.\n\n\
+    Example:\n  capgate renew --registry-key registry.key"
 )]
 pub struct RenewArgs {
     /// The registry
@@ -184,7 +189,10 @@ pub struct RenewArgs {
 
 /// `capgate verify`
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  capgate verify registry --root sha256:…")]
+#[command(
+    after_help = "Set CAPGATE_REGISTRY and CAPGATE_ROOT, as `capgate init` prints them, or give DIR and --root.\n\n\
+    Example:\n  capgate verify registry"
+)]
 pub struct VerifyArgs {
     /// Folder of the registry
     #[arg(value_name = "DIR", env = "CAPGATE_REGISTRY")]
@@ -209,7 +217,8 @@ pub enum VerdictWord {
 /// `capgate list`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  capgate list --registry registry --root sha256:… --chip \"Apple M1 Ultra\""
+    after_help = "Set CAPGATE_REGISTRY and CAPGATE_ROOT, as `capgate init` prints them, or give --registry and --root.\n\n\
+    Example:\n  capgate list --chip \"Apple M1 Ultra\""
 )]
 pub struct ListArgs {
     /// The registry

@@ -27,10 +27,9 @@ pub struct SceneArgs {
 
 /// `capgate lookup`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  capgate lookup --facts guest.toml --registry registry --root sha256:…\n\n\
-    Exit code 0: granted. 3: the program stays stock, and the reason is printed."
-)]
+#[command(after_help = "Exit code 0: granted. 3: the program stays stock, and the reason is printed.\n\
+    Set CAPGATE_REGISTRY and CAPGATE_ROOT, as `capgate init` prints them, or give --registry and --root.\n\n\
+    Example:\n  capgate lookup --facts guest.toml")]
 pub struct LookupArgs {
     /// Registry, facts, policy
     #[command(flatten)]
@@ -67,8 +66,8 @@ fn parse_condition(text: &str) -> Result<Condition, String> {
 /// `capgate explain`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  capgate explain ./llama-bench --if host_os_build=25G90 --facts guest.toml \\\n      \
-    --registry registry --root sha256:…"
+    after_help = "Set CAPGATE_REGISTRY and CAPGATE_ROOT, as `capgate init` prints them, or give --registry and --root.\n\n\
+    Example:\n  capgate explain ./llama-bench --facts guest.toml --if host_os_build=25G90"
 )]
 pub struct ExplainArgs {
     /// The program (its file, `sha256:…` or `cdhash:…`), or the id of a logged decision

@@ -146,8 +146,11 @@ fn choices(answer: &Answer, before: Option<&Answer>, supposed: &[Condition]) -> 
             "measure this combination, then `capgate evidence draft BUNDLE` and `capgate publish`".to_owned();
         choices.push(Choice { code: "measure", text });
     }
-    choices
-        .push(Choice { code: "fix", text: format!("{} ({} can)", reason.advice(), reason.fixer().phrase()) });
+    // For a missing profile, that is all there is.
+    if reason != Reason::NoProfile {
+        let text = format!("{} ({} can)", reason.advice(), reason.fixer().phrase());
+        choices.push(Choice { code: "fix", text });
+    }
     choices
 }
 

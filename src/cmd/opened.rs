@@ -59,8 +59,8 @@ pub fn doubted(doubt: &Doubt, registry: &Path) -> Failure {
     match doubt {
         Doubt::Missing(_) => Failure::failed(message).help(format!("make one with `capgate init {shown}`")),
         Doubt::Unreadable(_) => Failure::failed(message),
-        Doubt::Expired(_) => Failure::invalid(message)
-            .help(format!("its maintainer signs it again with {}", renew_line(registry))),
+        // It names the command itself.
+        Doubt::Expired(_) => Failure::invalid(message),
         Doubt::WrongKey(_) => Failure::invalid(message)
             .help("compare the digest given with `--root` with the one that its maintainers publish"),
         Doubt::ClockBehind(_) => Failure::failed(message).help("set the clock of this machine"),

@@ -18,7 +18,7 @@ struct Report<'a> {
 
 pub fn check(ui: &Ui, args: &PolicyCheckArgs) -> Outcome {
     let name = args.file.display().to_string();
-    // One byte more than a policy may have, so that the check can say how large it is.
+    // More than a policy may have, so that the check can say how large it is.
     let bytes = file::read(&args.file, MAX_POLICY as u64 * 16)
         .map_err(|e| Failure::failed(format!("`{name}` cannot be read: {e}")))?;
     let problems = site::check(&bytes, clock::now(args.now));

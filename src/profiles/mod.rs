@@ -80,7 +80,7 @@ fn find(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 fn read(path: PathBuf) -> Result<Linted, ReadError> {
-    // One byte more than a profile may have, so that the linter can say how large it is.
+    // More than a profile may have, so that the linter can say how large it is.
     let cap = MAX_BYTES as u64 * 64;
     let bytes = file::read(&path, cap).map_err(|source| ReadError { path: path.clone(), source })?;
     let (profile, problems) = profile::lint(&bytes);

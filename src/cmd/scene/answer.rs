@@ -65,7 +65,7 @@ impl Answer {
             Decision::Grant(grant) => print_grant(ui, grant),
             Decision::Stock(refusal) => print_refusal(ui, refusal),
         }
-        if let Some(nearest) = &self.nearest {
+        if let Some(nearest) = self.nearest.as_ref().filter(|nearest| !nearest.differences.is_empty()) {
             print_nearest(ui, nearest);
         }
     }
