@@ -137,3 +137,21 @@ fn an_expired_trust_grants_nothing_even_if_latest_is_fresh() {
     anchor.now -= SignedDuration::from_secs(1);
     assert!(Reader::open(&world.store, &anchor).is_ok());
 }
+
+/// The old key is named beside the new one until the new one has signed latest.note and checkpoint.
+#[test]
+fn a_registry_key_is_replaced_in_two_steps() {
+    let mut world = World::new();
+    world.publish(&[world.sign(&profile("one-one", 1))]).unwrap();
+    let root = key("root.test", 1);
+    let old = std::mem::replace(&mut world.registry, key(ORIGIN, 33));
+    let both = Trust { version: 2, registry: role(1, &[&key(ORIGIN, 33), &old]), ..first() };
+    world.store.set("trust/2.note", signed(&both, &[&root]));
+    world.publish_to(&world.store, &[], true).unwrap();
+    let new = Trust { version: 3, registry: role(1, &[&key(ORIGIN, 33)]), ..first() };
+    world.store.set("trust/3.note", signed(&new, &[&root]));
+    assert_eq!(world.verify().faults, []);
+    assert_eq!(world.live(&profile("one-one", 1)), ["one-one"]);
+    world.publish(&[world.sign(&profile("two-two", 2))]).unwrap();
+    assert_eq!(world.verify().faults, []);
+}

@@ -98,12 +98,16 @@ pub struct Remainder {
 
 /// Finds what the publication of `latest` has yet to write; `None` when it is complete.
 fn remainder(store: &dyn Store, chain: &Chain, latest: &Latest) -> Result<Option<Remainder>, PublishError> {
-    let standing = standing_checkpoint(store, chain)?;
-    if standing.is_some_and(|c| c.size == latest.log_size && c.root == latest.log_root) {
-        return Ok(None);
-    }
     let path = latest.staged_path();
-    let bytes = store.read(&path, MAX_STAGED)?;
+    let standing = standing_checkpoint(store, chain)?;
+    let is_standing = standing.is_some_and(|c| c.size == latest.log_size && c.root == latest.log_root);
+    let bytes = match store.read(&path, MAX_STAGED) {
+        Err(e) if e.is_not_found() && is_standing => return Ok(None),
+        read => read?,
+    };
+    if is_standing {
+        return Ok(signed_anew(store, chain, latest, &bytes)?);
+    }
     let malformed = |what: &str| PublishError::Staged(format!("`{path}` {what}"));
     let staged = decode(&bytes).ok_or_else(|| malformed("is malformed"))?;
     let checkpoint = verified_checkpoint(&staged.checkpoint, chain)?;
@@ -116,6 +120,24 @@ fn remainder(store: &dyn Store, chain: &Chain, latest: &Latest) -> Result<Option
     if extension.root != latest.log_root || extension.size != latest.log_size {
         return Err(malformed("does not lead to the root that was signed"));
     }
+    Ok(Some(Remainder { extension, checkpoint: staged.checkpoint }))
+}
+
+/// A renewal adds no entry, but other keys may sign from now on, and the checkpoint is theirs to sign, too. What was
+/// staged is not needed otherwise, so nothing wrong with it is an error.
+fn signed_anew(
+    store: &dyn Store,
+    chain: &Chain,
+    latest: &Latest,
+    staged: &[u8],
+) -> Result<Option<Remainder>, StoreError> {
+    let Some(staged) = decode(staged) else { return Ok(None) };
+    let is_same = |c: &Checkpoint| c.size == latest.log_size && c.root == latest.log_root;
+    let is_sound = verified_checkpoint(&staged.checkpoint, chain).is_ok_and(|c| is_same(&c));
+    if !is_sound || store.read(CHECKPOINT, MAX_CHECKPOINT)? == staged.checkpoint {
+        return Ok(None);
+    }
+    let extension = Extension { files: Vec::new(), size: latest.log_size, root: latest.log_root };
     Ok(Some(Remainder { extension, checkpoint: staged.checkpoint }))
 }
 
