@@ -2,6 +2,15 @@
 //!
 //! After a change of format, `CAPGATE_WRITE_DOCS=1 cargo test -p capgate-registry --test format_example` writes it anew.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "tests fail by panicking"
+)]
+
 mod support;
 
 use std::fmt::Write;

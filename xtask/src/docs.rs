@@ -59,7 +59,9 @@ fn named_tests(text: &str) -> Vec<(&str, Option<&str>)> {
     quoted
         .filter_map(|word| match word.split_once(".rs::") {
             Some((file, test)) => Some((word.get(..file.len() + 3)?, Some(test))),
-            None => (word.starts_with("policy/tests/cases/") && word.ends_with(".toml")).then_some((word, None)),
+            None => {
+                (word.starts_with("policy/tests/cases/") && word.ends_with(".toml")).then_some((word, None))
+            }
         })
         .collect()
 }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod command;
+mod docs;
 mod fuzz;
 mod generated;
 mod interrupt;

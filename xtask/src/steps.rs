@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::time::Instant;
 
 use crate::command::{Run, scratch};
-use crate::{fuzz, generated, interrupt, machine, purity};
+use crate::{docs, fuzz, generated, interrupt, machine, purity};
 
 /// How much of it.
 pub struct Options {
@@ -29,7 +29,7 @@ struct Step {
 }
 
 /// Cheap ones first.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step { name: "machine", what: "what the tests need is installed", run: |o| machine::prepare(o.verbose) },
     Step { name: "fmt", what: "formatting", run: fmt },
     Step {
@@ -37,6 +37,7 @@ const STEPS: [Step; 12] = [
         what: "the pure crates are pure, the arrows point one way",
         run: |_| purity::check(),
     },
+    Step { name: "links", what: "what documents point to exists", run: |_| docs::check() },
     Step { name: "clippy", what: "lints", run: clippy },
     Step { name: "generated", what: "generated files are up to date", run: generated_files },
     Step { name: "tests", what: "cargo test --workspace", run: tests },
