@@ -78,37 +78,37 @@ reasons! {
         "Unset `CAPGATE_DISABLE`, or set `mode = \"enforce\"` in the site policy, and start the program again.";
     2 RegistryMissing "registry-missing" Operator
         "This prefix holds no registry."
-        "Run `capgate sync`.";
+        "Copy a published registry to where it is looked for.";
     2 RegistryUnreadable "registry-unreadable" Operator
         "The registry's files cannot be read, or others than root and this user may write them."
-        "Run `capgate doctor`, which names the file; then correct its owner and mode.";
+        "Correct owner and mode of the file that the detail names.";
     2 RegistryMalformed "registry-malformed" Operator
         "A part of the registry does not have its form, or is newer than this capgate."
-        "Update capgate, then run `capgate sync`.";
+        "Update capgate, then copy the registry again.";
     2 RegistryUnsigned "registry-unsigned" Publisher
         "Too few of the keys that must sign have signed."
         "Run `capgate verify`, which names the missing signatures; do not use the registry until it passes.";
     2 RegistryWrongKey "registry-wrong-key" Operator
         "The registry belongs to another root of trust than the pinned one."
-        "Compare the digest of the root with the one that the publishers give; pin the right one with `capgate sync`.";
+        "Compare the digest of the root with the one that the publishers give, and pin the right one.";
     2 RegistryWrongOrigin "registry-wrong-origin" Operator
         "The registry names another origin than the one that was pinned."
-        "Correct the address that `capgate sync` fetches from.";
+        "Copy the registry from the address that its publishers name.";
     2 ClockBehind "clock-behind" Operator
         "The clock stands before a time that a verified signature names."
         "Set the clock of this guest.";
     2 RegistryRollback "registry-rollback" Operator
         "The registry is older than one that this prefix has verified before."
-        "Run `capgate sync`; if it stays, the server or someone on the way hands out an old registry.";
+        "Copy the registry again; if it stays, the server or someone on the way hands out an old one.";
     2 RegistryExpired "registry-expired" Publisher
         "The registry's signature of freshness is past its date."
-        "Run `capgate sync`; if nothing newer is there, the publishers run `capgate renew`.";
+        "Copy the registry again; if there is nothing newer, the publishers run `capgate renew`.";
     2 RegistryCorrupt "registry-corrupt" Operator
         "A part of the registry is not what was signed, or a record is not about its own key."
-        "Run `capgate sync`; `capgate verify` names the changed file.";
+        "Run `capgate verify`, which names the changed file, and copy the registry again.";
     2 SiteUnreadable "site-unreadable" Operator
         "The site policy is there but cannot be read, or others may write it."
-        "Run `capgate doctor`, which names the file; then correct its owner and mode.";
+        "Correct owner and mode of the file that the detail names.";
     2 SiteMalformed "site-malformed" Operator
         "The site policy is not understood in full, so none of it may be relied on."
         "Run `capgate policy check` and correct what it names.";
@@ -150,16 +150,16 @@ reasons! {
         "Give the program with `--workload PATH`; restart it if its file was replaced while it ran.";
     3 FactWorkloadMalformed "fact-workload-malformed" User
         "What names the program is neither `sha256:` with 64 digits nor `cdhash:` with 40."
-        "Write it as `capgate lookup --workload PATH` prints it.";
+        "Give the program's file with `--workload PATH`, or write its digest in that form.";
     4 HostMissing "host-missing" HostOperator
         "There is no host statement, and a guest cannot see its host's macOS by itself."
-        "Run `capgate host` on the host, name its file as `statement` in the site policy, and run `capgate sync`.";
+        "Have the host sign a statement about itself, and give it to the guest.";
     4 HostUnreadable "host-unreadable" Operator
         "The host statement is there but cannot be read, or others may write it."
-        "Run `capgate doctor`, which names the file; then correct its owner and mode.";
+        "Correct owner and mode of the file that the detail names.";
     4 HostMalformed "host-malformed" HostOperator
         "The host statement does not have its form, or is about another registry."
-        "Write it again with `capgate host` of the same version.";
+        "Have the host sign the statement again, for this registry's origin.";
     4 HostWrongSigner "host-wrong-signer" Operator
         "No host key of the site policy signed the host statement."
         "Add the host's public key to `host_keys` in the site policy, if the statement is indeed that host's.";
@@ -168,7 +168,7 @@ reasons! {
         "Set the clocks of host and guest.";
     4 HostExpired "host-expired" HostOperator
         "The host statement is past its date."
-        "See that `capgate host` runs on the host, and `capgate sync` in the guest, at least every hour.";
+        "See that the host renews its statement, and that the guest gets it, at least every hour.";
     4 HostOtherChip "host-other-chip" HostOperator
         "The host statement names another chip than the one this guest runs on."
         "See that the shared folder holds the statement of the host that the guest is on.";
@@ -177,7 +177,7 @@ reasons! {
         "Add this guest's MAC address to the statement, or correct the shared folder.";
     4 HostNewerSnapshot "host-newer-snapshot" Operator
         "The host demands a newer registry than the one here."
-        "Run `capgate sync`.";
+        "Copy the registry again; the host knows a newer one.";
     5 SiteDenied "site-denied" Operator
         "A deny rule of the site policy covers it."
         "Ask the rule's owner; its reason stands beside it.";
@@ -219,7 +219,7 @@ reasons! {
         "Set `mode = \"enforce\"` when the log shows what you expect.";
     13 LogUnwritable "log-unwritable" Operator
         "The decision could not be logged, and what is not logged is not granted."
-        "Run `capgate doctor`, which names the log file; then correct its folder, owner or free space.";
+        "Correct folder, owner or free space of the file that the detail names.";
     14 ImageUnrecorded "image-unrecorded" Publisher
         "The profile does not record which images talk to Metal, and does not say so aloud."
         "Publish a profile that lists them in [[workload.image]].";
