@@ -11,7 +11,7 @@ const IMPURE: [&str; 22] = [
     "std::net",
     "std::env",
     "std::process",
-    "std::thread",
+    "thread::sleep",
     "std::os",
     "std::io::stdin",
     "std::io::stdout",
