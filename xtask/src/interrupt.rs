@@ -5,7 +5,7 @@
 //! `strace` counts calls for each thread; what the main thread does is what is counted here.
 
 mod calls;
-mod registry;
+pub mod registry;
 
 use std::fs;
 
@@ -32,20 +32,25 @@ impl Stop {
 
 /// Runs it for a publication, a revocation and a renewal.
 pub fn check() -> Result<String, String> {
-    Run::new("cargo").args("build --locked --package capgate --bin capgate").output("interrupt", false)?;
-    let program =
-        fs::canonicalize(target().join("debug/capgate")).map_err(|e| format!("the program: {e}"))?;
-    let folder = scratch().join("interrupt");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    }
+    let before = found("interrupt")?;
     let mut told = Vec::new();
-    let before = Registry::found(&program, &folder)?;
     for step in registry::STEPS {
         told.push(stop_everywhere(&before, step)?);
         before.run(step)?;
     }
     Ok(told.join("; "))
+}
+
+/// Builds the command and makes a registry with it, in a folder of its own under the logs.
+pub fn found(name: &str) -> Result<Registry, String> {
+    Run::new("cargo").args("build --locked --package capgate --bin capgate").output(name, false)?;
+    let program =
+        fs::canonicalize(target().join("debug/capgate")).map_err(|e| format!("the program: {e}"))?;
+    let folder = scratch().join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    }
+    Registry::found(&program, &folder)
 }
 
 /// Stops one command at each call that changes something.

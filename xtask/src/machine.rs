@@ -26,8 +26,8 @@ const NEEDS: [Need; 6] = [
     Need { what: "a C++ compiler", probe: &["c++", "--version"], package: "g++" },
 ];
 
-/// Version of the schema validator that is installed.
-const JSONSCHEMA: &str = "jsonschema==4.26.0";
+/// Versions of the schema validator and of the Ed25519 library that are installed.
+const PYTHON_PACKAGES: &str = "jsonschema==4.26.0 cryptography==50.0.2";
 /// Version of cargo-fuzz that is installed where there is none.
 const CARGO_FUZZ: &str = "0.13.2";
 
@@ -43,7 +43,7 @@ impl Need {
 pub fn prepare(verbose: bool) -> Result<String, String> {
     let mut done = vec![system(verbose)?];
     done.push(components(verbose)?);
-    done.push(validator(verbose)?);
+    done.push(python_packages(verbose)?);
     done.push(cargo_fuzz(verbose)?);
     done.retain(|said| !said.is_empty());
     Ok(if done.is_empty() { "nothing was missing".to_owned() } else { done.join("; ") })
@@ -103,17 +103,17 @@ pub fn python() -> std::path::PathBuf {
     scratch().join("venv/bin/python")
 }
 
-fn validator(verbose: bool) -> Result<String, String> {
-    let check = || Run::new(python()).arg("-c").arg("import jsonschema").succeeds();
+fn python_packages(verbose: bool) -> Result<String, String> {
+    let check = || Run::new(python()).arg("-c").arg("import jsonschema, cryptography").succeeds();
     if check() {
         return Ok(String::new());
     }
     Run::new("python3").args("-m venv --clear").arg(scratch().join("venv")).output("machine", verbose)?;
     Run::new(python())
         .args("-m pip install --quiet --disable-pip-version-check")
-        .arg(JSONSCHEMA)
+        .args(PYTHON_PACKAGES)
         .output("machine", verbose)?;
-    Ok(format!("installed {JSONSCHEMA} in a virtual environment"))
+    Ok(format!("installed {PYTHON_PACKAGES} in a virtual environment"))
 }
 
 /// Where tools that cargo installs for the tests go.

@@ -8,6 +8,7 @@ mod generated;
 mod interrupt;
 mod machine;
 mod purity;
+mod reader;
 mod steps;
 
 use std::env;

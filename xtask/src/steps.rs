@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::time::Instant;
 
 use crate::command::{Run, scratch};
-use crate::{docs, fuzz, generated, interrupt, machine, purity};
+use crate::{docs, fuzz, generated, interrupt, machine, purity, reader};
 
 /// How much of it.
 pub struct Options {
@@ -29,7 +29,7 @@ struct Step {
 }
 
 /// Cheap ones first.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step { name: "machine", what: "what the tests need is installed", run: |o| machine::prepare(o.verbose) },
     Step { name: "fmt", what: "formatting", run: fmt },
     Step {
@@ -44,6 +44,7 @@ const STEPS: [Step; 13] = [
     Step { name: "doc", what: "documentation builds without a warning", run: doc },
     Step { name: "schema", what: "the JSON Schema, by an independent validator", run: schema },
     Step { name: "go", what: "Go's note and tlog accept what is written", run: go },
+    Step { name: "reader", what: "a reader made from docs/format.md alone", run: |_| reader::check() },
     Step { name: "every-byte", what: "every byte of a registry changed", run: every_byte },
     Step { name: "reference", what: "decide against an independent model", run: reference },
     Step {

@@ -64,6 +64,11 @@ impl Registry {
         Ok(registry)
     }
 
+    /// Its folder, and the digest of its first root.
+    pub fn place(&self) -> (&Path, &str) {
+        (&self.folder, &self.root)
+    }
+
     /// The command line of a step, ready to run.
     pub fn command(&self, step: &str) -> Vec<String> {
         let line = format!(
