@@ -14,20 +14,21 @@ mod entries;
 mod stage;
 
 use std::io;
+use std::num::NonZero;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::combination::Key;
 use crate::keys::{SigningKey, VerifierKey};
 use crate::latest::{self, Latest};
-use crate::log::{LogError, LogReader, append};
+use crate::log::{CHECKPOINT, LogError, LogReader, append};
 use crate::merkle::{self, Hash};
 use crate::note::{self, Kind, Note, NoteError, Origin};
 use crate::profile::{Profile, ProfileId};
 use crate::reader::{read_chain, read_latest, trust_path};
 use crate::record::Doubt;
 use crate::snapshot::{Catalogue, CatalogueError, Change, CompileError, compile};
-use crate::store::{StoreError, StoreMut};
+use crate::store::{Listed, StoreError, StoreMut};
 use crate::trust::{Chain, Role, Trust};
 
 pub(crate) use entries::LogEntries;
@@ -87,6 +88,23 @@ pub enum PublishError {
         /// The last signature.
         issued: Timestamp,
     },
+    /// The log that was signed last is no prefix of the one that is about to be signed.
+    #[error(
+        "the checkpoint of {size} entries, root {root}, is no prefix of this log: keep both as evidence; files were \
+         changed, lost or restored from an older copy"
+    )]
+    Fork {
+        /// Entries of the log that was signed.
+        size: u64,
+        /// Its root.
+        root: Hash,
+    },
+    /// There is a log, but what commits it is gone.
+    #[error("`{found}` exists, but `snapshot/latest.note` does not: restore it before anything is published")]
+    Uncommitted {
+        /// A file that only a committed publication makes.
+        found: String,
+    },
     /// The staged entries of an interrupted publication are gone or damaged.
     #[error("an interrupted publication cannot be completed: {0}")]
     Staged(String),
@@ -112,6 +130,8 @@ pub struct Terms<'k> {
     pub life: SignedDuration,
     /// Sign a new `latest.note` even if there is nothing new.
     pub renew: bool,
+    /// How many threads read the log.
+    pub threads: NonZero<usize>,
 }
 
 /// What a publication did.
@@ -175,17 +195,20 @@ pub fn publish(
     let chain = read_chain(store, pin, None)?;
     let old = match read_latest(store, &chain) {
         Ok(latest) => Some(latest),
-        Err(Doubt::Missing(_)) => None,
+        Err(Doubt::Missing(_)) => {
+            check_unpublished(store)?;
+            None
+        }
         Err(doubt) => return Err(doubt.into()),
     };
     if let Some(issued) = old.as_ref().map(|l| l.issued).filter(|&issued| terms.now < issued) {
         return Err(PublishError::ClockBehind { now: terms.now, issued });
     }
     let completed = match &old {
-        Some(latest) => complete(store, &chain, latest)?,
+        Some(latest) => restore(store, &chain, latest, terms)? | complete(store, &chain, latest)?,
         None => false,
     };
-    let mut work = Work::load(store, &chain, old.as_ref())?;
+    let mut work = Work::load(store, &chain, old.as_ref(), terms.threads)?;
     let (appended, already) = work.admit(notes)?;
     if let Some(latest) = old.as_ref().filter(|_| appended.is_empty() && !terms.renew) {
         return Ok(Publication { latest: latest.clone(), appended, already, completed, changed: false });
@@ -193,6 +216,33 @@ pub fn publish(
     let latest = work.commit(terms, progress)?;
     complete(store, &chain, &latest)?;
     Ok(Publication { latest, appended, already, completed, changed: true })
+}
+
+/// Without `latest.note` a registry is new only if nothing else was ever committed: to begin again beside an old log
+/// would sign a second history and forget every revocation.
+fn check_unpublished(store: &dyn StoreMut) -> Result<(), PublishError> {
+    let committed = |path: &str| {
+        let first = path.starts_with("snapshot/1-");
+        path.starts_with("log/tile/") || path == CHECKPOINT || (path.ends_with(".snap") && !first)
+    };
+    match store.list()?.into_iter().find(|file| committed(&file.path)) {
+        None => Ok(()),
+        Some(Listed { path, .. }) => Err(PublishError::Uncommitted { found: path }),
+    }
+}
+
+/// Puts a lost checkpoint back, if the keys at hand may sign it.
+fn restore(
+    store: &dyn StoreMut,
+    chain: &Chain,
+    latest: &Latest,
+    terms: &Terms<'_>,
+) -> Result<bool, PublishError> {
+    match signers(&chain.current().registry, terms.keys) {
+        Ok(keys) => stage::restore_checkpoint(store, chain, latest, &keys),
+        // Who cannot sign is told so where a signature is needed.
+        Err(_) => Ok(false),
+    }
 }
 
 /// A publication in progress.
@@ -211,6 +261,7 @@ impl<'a> Work<'a> {
         store: &'a dyn StoreMut,
         chain: &'a Chain,
         old: Option<&'a Latest>,
+        threads: NonZero<usize>,
     ) -> Result<Self, PublishError> {
         let old_size = old.map_or(0, |latest| latest.log_size);
         let old_root = old.map_or_else(merkle::empty_root, |latest| latest.log_root);
@@ -225,7 +276,7 @@ impl<'a> Work<'a> {
                 tree.push(merkle::leaf_hash(entry));
                 entries.note_length(entry.len());
             }
-            catalogue.add_all(first, &batch, chain.origin())?;
+            catalogue.add_all(first, &batch, chain.origin(), threads)?;
         }
         if tree.root() != old_root {
             return Err(LogError::Root { size: old_size, root: old_root }.into());
@@ -287,7 +338,7 @@ impl<'a> Work<'a> {
         let signers = signers(&self.chain.current().registry, terms.keys)?;
         let reader = LogReader::new(self.store, self.old_size);
         let extension = append(&reader, &self.old_root, self.entries.new_entries())?;
-        let version = self.old.map_or(0, |latest| latest.version) + 1;
+        let version = self.old.map_or(0, |latest| latest.version).saturating_add(1);
         let mut compiled = None;
         let path = self.store.write(&mut |out| {
             let done = compile(&self.catalogue, &self.entries, out, progress).map_err(io::Error::other)?;
