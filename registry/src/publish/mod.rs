@@ -14,7 +14,6 @@ mod entries;
 mod stage;
 mod work;
 
-use std::io;
 use std::num::NonZero;
 
 use jiff::{SignedDuration, Timestamp};

@@ -12,7 +12,6 @@ use crate::merkle::{self, Hash};
 use crate::note::{self, Kind, Note, Origin};
 use crate::profile::{Profile, ProfileId};
 use crate::reader::read_latest;
-use crate::record::Doubt;
 use crate::snapshot::{Catalogue, Change, compile};
 use crate::store::{StoreError, StoreMut};
 use crate::trust::Chain;
