@@ -14,7 +14,8 @@ fn main() {
         return;
     }
     let keys = [support::registry_key()];
-    let terms = Terms { keys: &keys, now: support::start(), life: LIFE, renew: true };
+    let terms =
+        Terms { keys: &keys, now: support::start(), life: LIFE, renew: true, threads: support::threads() };
     let started = Instant::now();
     let mut first_record = None;
     let done = publish(&built.store, &built.pin, &[], &terms, &mut |_| {

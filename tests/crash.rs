@@ -167,7 +167,8 @@ impl Change {
         let _lock = folder.lock(PATIENCE).map_err(|e| PublishError::Staged(e.to_string()))?;
         let keys = [key(support::ORIGIN, 3)];
         let now = later(at);
-        let terms = |renew| Terms { keys: &keys, now, life: LIFE, renew };
+        let terms =
+            |renew| Terms { keys: &keys, now, life: LIFE, renew, threads: std::num::NonZero::<usize>::MIN };
         let notes = match self {
             Self::Init => {
                 let founded =
@@ -269,7 +270,13 @@ fn complete(root: &Path, notes: &[Vec<u8>], at: i64) {
     let folder = Folder::new(root);
     let _lock = folder.lock(PATIENCE).unwrap();
     let keys = [key(support::ORIGIN, 3)];
-    let terms = Terms { keys: &keys, now: later(at), life: LIFE, renew: false };
+    let terms = Terms {
+        keys: &keys,
+        now: later(at),
+        life: LIFE,
+        renew: false,
+        threads: std::num::NonZero::<usize>::MIN,
+    };
     publish::publish(&folder, &pin(root), notes, &terms, &mut |_| {}).unwrap();
 }
 

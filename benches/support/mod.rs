@@ -148,7 +148,8 @@ fn build(store: &Plain, count: u64) -> Hash {
         let sign =
             |n| publish::sign_profile(&profile(n), &origin, &[&publisher]).unwrap_or_else(|e| panic!("{e}"));
         let notes: Vec<Vec<u8>> = (from..to).map(sign).collect();
-        let terms = Terms { keys: &keys, now: start(), life: publish::LIFE, renew: false };
+        let terms =
+            Terms { keys: &keys, now: start(), life: publish::LIFE, renew: false, threads: threads() };
         publish::publish(store, &pin, &notes, &terms, &mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
         from = to;
     }
@@ -168,6 +169,11 @@ pub fn profile(n: u64) -> String {
         "28faa552714d0d8150b1daa4e991181d62084c88e25afe9d49d08351794f0da7",
         &format!("{:064x}", n + 1),
     )
+}
+
+/// As many threads as there are processors.
+pub fn threads() -> std::num::NonZero<usize> {
+    std::thread::available_parallelism().unwrap_or(std::num::NonZero::<usize>::MIN)
 }
 
 /// Highest memory use of this process so far, in MiB (Linux).

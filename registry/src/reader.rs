@@ -19,6 +19,10 @@ pub struct Seen {
     pub version: u64,
     /// Its root.
     pub root: Option<Hash>,
+    /// Entries of its log.
+    pub log_size: u64,
+    /// Root of its log.
+    pub log_root: Option<Hash>,
     /// Highest trust version.
     pub trust: u64,
     /// Newest time that a verified signature named.
@@ -102,6 +106,12 @@ pub fn judge_age(latest: &Latest, chain: &Chain, anchor: &Anchor) -> Result<(), 
         let what = format!("version {} after version {}", latest.version, seen.version);
         return Err(Doubt::Rollback(what));
     }
+    let other_log = seen.log_root.is_some_and(|root| root != latest.log_root);
+    if latest.log_size < seen.log_size || (latest.log_size == seen.log_size && other_log) {
+        let what =
+            format!("a log of {} entries is not the one of {} that was seen", latest.log_size, seen.log_size);
+        return Err(Doubt::Rollback(what));
+    }
     if latest.version == seen.version && seen.root.is_some_and(|root| root != latest.root) {
         return Err(Doubt::Rollback(format!("version {} exists with two contents", latest.version)));
     }
@@ -151,6 +161,8 @@ impl Reader {
         Seen {
             version: self.latest.version,
             root: Some(self.latest.root),
+            log_size: self.latest.log_size,
+            log_root: Some(self.latest.log_root),
             trust: self.chain.current().version,
             time: Some(self.latest.issued.max(self.chain.current().issued)),
         }

@@ -15,6 +15,7 @@ mod support;
 
 use std::thread;
 
+use capgate_registry::combination::Hex;
 use capgate_registry::reader::Reader;
 use capgate_registry::record::{Lookup, Record};
 use support::{Memory, World, first_key, profile, profile_with};
@@ -33,9 +34,13 @@ fn small_registry() -> (World, Vec<String>) {
     (world, tomls)
 }
 
-fn lookups(world: &World, store: &Memory, tomls: &[String]) -> Vec<Option<Record>> {
+/// What each key gives, absent ones among them: a program has two, and what stands under one may forbid what stands
+/// under the other. `None` is a doubt.
+fn lookups(world: &World, store: &Memory, tomls: &[String]) -> Vec<Option<Option<Record>>> {
     let reader = Reader::open(store, &world.anchor());
-    tomls.iter().map(|toml| reader.as_ref().ok()?.lookup(&first_key(toml)).ok()?).collect()
+    let present = tomls.iter().map(|toml| first_key(toml));
+    let absent = [Hex([0; 32]), Hex([255; 32]), first_key(&profile("not-there", 77))];
+    present.chain(absent).map(|key| reader.as_ref().ok()?.lookup(&key).ok()).collect()
 }
 
 /// Changes bytes `at` with `at % threads == thread` and returns how many were tried.
@@ -50,7 +55,8 @@ fn change_bytes(path: &str, thread: usize, threads: usize, stride: usize) -> usi
         changed[at] ^= 1 << (at % 8);
         world.store.set(path, changed);
         for (found, honest) in lookups(&world, &world.store, &tomls).iter().zip(&honest) {
-            // Either nothing, or exactly what was signed: a file that this lookup does not read may be changed.
+            // Either a doubt, or exactly what was signed: a file that this lookup does not read may be changed. That
+            // a record is absent must be as true as that it is there.
             assert!(found.is_none() || found == honest, "{path} byte {at} changed what a lookup says");
         }
         let faults = world.verify().faults;

@@ -250,10 +250,90 @@ fn too_few_registry_keys_are_refused_before_anything_is_written() {
         now: world.now,
         life: capgate_registry::publish::LIFE,
         renew: true,
+        threads: std::num::NonZero::<usize>::MIN,
     };
     let refused = capgate_registry::publish::publish(&world.store, &world.pin, &[], &terms, &mut |_| {});
     assert!(matches!(refused, Err(PublishError::Note { .. })), "{refused:?}");
     let after: Vec<_> =
         world.store.files.borrow().keys().filter(|k| !before.contains_key(*k)).cloned().collect();
     assert_eq!(after, [""; 0]);
+}
+
+#[test]
+fn a_profile_supersedes_only_what_it_covers_under_every_digest() {
+    let world = World::new();
+    let both = profile("both-digests", 1).replace(
+        "version = \"b10167\"\n",
+        "version = \"b10167\"\ncdhash = \"1111111111111111111111111111111111111111\"\n",
+    );
+    world.publish(&[world.sign(&both)]).unwrap();
+    let one = world.publish(&[world.sign(&profile_with("one-digest", 1, "supersedes = \"both-digests\"\n"))]);
+    assert!(matches!(one, Err(PublishError::Catalogue(CatalogueError::OtherCombination { .. }))), "{one:?}");
+}
+
+#[test]
+fn attack_deleted_latest_does_not_start_a_second_history() {
+    let world = World::new();
+    world.publish(&[world.sign(&profile("one-profile", 1))]).unwrap();
+    world.publish(&[world.revocation("one-profile", "harmful")]).unwrap();
+    let log = world.store.get("log/checkpoint");
+    world.store.files.borrow_mut().remove(latest::PATH);
+    let again = world.publish(&[world.sign(&profile("one-profile", 1))]);
+    assert!(matches!(again, Err(PublishError::Uncommitted { .. })), "{again:?}");
+    assert_eq!(world.store.get("log/checkpoint"), log);
+}
+
+#[test]
+fn attack_a_store_put_back_to_yesterday_does_not_fork_the_log() {
+    let world = World::new();
+    world.publish(&[world.sign(&profile("one-profile", 1))]).unwrap();
+    let yesterday = world.store.files.borrow().clone();
+    world.publish(&[world.revocation("one-profile", "harmful")]).unwrap();
+    let seen = world.open().unwrap().seen();
+    let checkpoint = world.store.get("log/checkpoint");
+    *world.store.files.borrow_mut() = yesterday;
+    // The checkpoint that others hold is still there: the log may not be signed again beside it.
+    world.store.set("log/checkpoint", checkpoint);
+    let forked = world.publish(&[world.sign(&profile("two-profile", 2))]);
+    assert!(matches!(forked, Err(PublishError::Fork { .. }) | Err(PublishError::Store(_))), "{forked:?}");
+    // Where nothing of it is left, whoever saw the newer log refuses another one of its size. (A longer one is for
+    // consistency proofs to refuse, which syncing will bring.)
+    world.store.files.borrow_mut().remove("log/checkpoint");
+    world.publish(&[world.sign(&profile("two-profile", 2))]).unwrap();
+    let doubt = Reader::open(&world.store, &Anchor { seen, ..world.anchor() }).unwrap_err();
+    assert_eq!(doubt.code(), "registry-rollback");
+}
+
+#[test]
+fn a_lost_checkpoint_is_signed_again() {
+    let world = World::new();
+    world.publish(&[world.sign(&profile("one-profile", 1))]).unwrap();
+    world.store.files.borrow_mut().remove("log/checkpoint");
+    let next = world.publish(&[world.sign(&profile("two-profile", 2))]).unwrap();
+    assert!(next.completed && next.latest.log_size == 2);
+    assert_eq!(world.verify().faults, []);
+}
+
+#[test]
+fn attack_a_racing_publisher_does_not_remove_what_another_has_staged() {
+    let world = World::new();
+    let staged = "log/staged/9-0000000000000000000000000000000000000000000000000000000000000001";
+    world.store.set(staged, b"capgate staged v1\n".to_vec());
+    world.store.set("snapshot/18446744073709551615-x.snap", vec![]);
+    world.publish(&[world.sign(&profile("one-profile", 1))]).unwrap();
+    assert!(world.store.files.borrow().contains_key(staged));
+    assert!(world.store.files.borrow().contains_key("snapshot/18446744073709551615-x.snap"));
+}
+
+#[test]
+fn a_smaller_or_other_log_than_the_one_seen_is_a_rollback() {
+    let world = World::new();
+    world.publish(&[world.sign(&profile("one-profile", 1))]).unwrap();
+    let seen = world.open().unwrap().seen();
+    let code =
+        |seen| Reader::open(&world.store, &Anchor { seen, ..world.anchor() }).map_err(|d| d.code()).map(drop);
+    assert_eq!(code(seen), Ok(()));
+    assert_eq!(code(Seen { log_size: 2, ..seen }), Err("registry-rollback"));
+    let other = Some(capgate_registry::merkle::Hash::of(b"another log"));
+    assert_eq!(code(Seen { log_root: other, ..seen }), Err("registry-rollback"));
 }

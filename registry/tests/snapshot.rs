@@ -140,3 +140,24 @@ fn notes_in_records_are_the_exact_bytes_of_the_log() {
     assert_eq!(record.profiles[0].note, note);
     assert!(Note::parse(&record.profiles[0].note).is_ok());
 }
+
+#[test]
+fn attack_index_that_hides_a_record_is_refused_not_absent() {
+    for count in [1, 2, 3, 300] {
+        let built = build(count, &World::new());
+        let bytes = built.store.get("a.snap");
+        for key in built.entries.keys() {
+            let place = bytes.windows(32).rposition(|w| w == key.0).unwrap();
+            let mut changed = bytes.clone();
+            changed[place + 31] ^= 1;
+            built.store.put("a.snap", &changed).unwrap();
+            let found = Snapshot::open(built.store.open("a.snap").unwrap(), built.size, built.root)
+                .unwrap()
+                .find(key);
+            assert!(found.is_err(), "{count}: {found:?}");
+            if count == 300 {
+                break;
+            }
+        }
+    }
+}

@@ -14,8 +14,8 @@ use crate::cli::InitArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::founding::{self, Founded};
 use crate::ui::Ui;
-use crate::world::clock;
 use crate::world::folder::Folder;
+use crate::world::{clock, threads};
 
 #[derive(Serialize)]
 struct Made<'a> {
@@ -37,7 +37,7 @@ pub fn run(ui: &Ui, args: &InitArgs) -> Outcome {
     let folder = Folder::new(&args.dir);
     let _lock = opened::lock(&folder)?;
     let signers: Vec<&SigningKey> = root_keys.iter().collect();
-    let terms = Terms { keys: &registry_keys, now, life: LIFE, renew: false };
+    let terms = Terms { keys: &registry_keys, now, life: LIFE, renew: false, threads: threads() };
     let founded = founding::found(&folder, &args.origin, &trust, &signers, &terms)
         .map_err(|e| opened::not_published(&e, &args.dir))?;
     report(ui, args, &founded);

@@ -18,8 +18,8 @@ use crate::profiles::{Linted, Profiles};
 use crate::recheck;
 use crate::ui::problem::Weight;
 use crate::ui::{Ui, count, progress};
-use crate::world::clock;
 use crate::world::folder::Folder;
+use crate::world::{clock, threads};
 
 /// A registry that is about to be changed.
 pub struct Plan {
@@ -54,7 +54,7 @@ impl Plan {
         let life = SignedDuration::from_hours(i64::from(signing.days) * 24);
         let _lock = opened::lock(&self.folder)?;
         let bar = progress::counter("records compiled:");
-        let terms = Terms { keys: &keys, now: self.now, life, renew: false };
+        let terms = Terms { keys: &keys, now: self.now, life, renew: false, threads: threads() };
         let done =
             publish::publish(&self.folder, &self.root, notes, &terms, &mut |done| bar.set_position(done));
         bar.finish_and_clear();

@@ -8,6 +8,7 @@ use super::publish::Plan;
 use crate::cli::RenewArgs;
 use crate::exit::{Exit, Outcome};
 use crate::ui::Ui;
+use crate::world::threads;
 
 use super::opened;
 
@@ -23,7 +24,7 @@ pub fn run(ui: &Ui, args: &RenewArgs) -> Outcome {
     let keys = plan.registry_keys(&args.registry_key)?;
     let life = SignedDuration::from_hours(i64::from(args.days) * 24);
     let _lock = opened::lock(&plan.folder)?;
-    let terms = Terms { keys: &keys, now: plan.now, life, renew: true };
+    let terms = Terms { keys: &keys, now: plan.now, life, renew: true, threads: threads() };
     let done = publish::publish(&plan.folder, &plan.root, &[], &terms, &mut |_| {})
         .map_err(|e| opened::not_published(&e, &args.registry.registry))?;
     let (version, expires) = (done.latest.version, done.latest.expires.to_string());

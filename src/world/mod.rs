@@ -7,3 +7,8 @@ pub mod folder;
 pub mod keyfile;
 pub mod machine;
 pub mod ops;
+
+/// How many threads may work at once.
+pub fn threads() -> std::num::NonZero<usize> {
+    std::thread::available_parallelism().unwrap_or(std::num::NonZero::<usize>::MIN)
+}

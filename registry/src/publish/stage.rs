@@ -16,7 +16,7 @@ use crate::store::{Listed, ReadAt, Store, StoreError, StoreMut};
 use crate::trust::Chain;
 
 /// Most bytes of staged entries that are read.
-const MAX_STAGED: u64 = 4 << 30;
+const MAX_STAGED: u64 = 1 << 30;
 /// Most bytes of a checkpoint.
 const MAX_CHECKPOINT: u64 = 16 * 1024;
 
@@ -100,7 +100,8 @@ pub struct Remainder {
 fn remainder(store: &dyn Store, chain: &Chain, latest: &Latest) -> Result<Option<Remainder>, PublishError> {
     let path = latest.staged_path();
     let standing = standing_checkpoint(store, chain)?;
-    let is_standing = standing.is_some_and(|c| c.size == latest.log_size && c.root == latest.log_root);
+    let is_standing =
+        standing.as_ref().is_some_and(|c| c.size == latest.log_size && c.root == latest.log_root);
     let bytes = match store.read(&path, MAX_STAGED) {
         Err(e) if e.is_not_found() && is_standing => return Ok(None),
         read => read?,
@@ -115,12 +116,48 @@ fn remainder(store: &dyn Store, chain: &Chain, latest: &Latest) -> Result<Option
         return Err(malformed("has another checkpoint than its name"));
     }
     let reader = LogReader::new(store, staged.old_size);
+    check_consistent(&reader, standing.as_ref())?;
     let old_root = merkle::root(&reader, staged.old_size)?;
     let extension = append(&reader, &old_root, &staged.entries)?;
     if extension.root != latest.log_root || extension.size != latest.log_size {
         return Err(malformed("does not lead to the root that was signed"));
     }
     Ok(Some(Remainder { extension, checkpoint: staged.checkpoint }))
+}
+
+/// What was signed before must be a prefix of what is signed next: a log never signs two histories.
+fn check_consistent(reader: &LogReader<'_>, standing: Option<&Checkpoint>) -> Result<(), PublishError> {
+    let Some(standing) = standing else { return Ok(()) };
+    let fits = standing.size <= reader.size() && merkle::root(reader, standing.size)? == standing.root;
+    if fits { Ok(()) } else { Err(PublishError::Fork { size: standing.size, root: standing.root }) }
+}
+
+/// Signs the checkpoint again where it was lost, if tiles and bundles still hold the log that `latest` committed.
+/// Returns whether that was so.
+pub(super) fn restore_checkpoint(
+    store: &dyn StoreMut,
+    chain: &Chain,
+    latest: &Latest,
+    keys: &[&SigningKey],
+) -> Result<bool, PublishError> {
+    let is_there = |path: &str| match store.open(path) {
+        Ok(_) => Ok(true),
+        Err(e) if e.is_not_found() => Ok(false),
+        Err(e) => Err(e),
+    };
+    if is_there(CHECKPOINT)? || is_there(&latest.staged_path())? {
+        return Ok(false);
+    }
+    let reader = LogReader::new(store, latest.log_size);
+    if merkle::root(&reader, latest.log_size)? != latest.log_root {
+        return Ok(false);
+    }
+    let checkpoint =
+        Checkpoint { origin: chain.origin().clone(), size: latest.log_size, root: latest.log_root };
+    let note = note::sign(&checkpoint.to_text(), keys)
+        .map_err(|source| PublishError::Note { what: CHECKPOINT.into(), source })?;
+    store.put(CHECKPOINT, &note)?;
+    Ok(true)
 }
 
 /// A renewal adds no entry, but other keys may sign from now on, and the checkpoint is theirs to sign, too. What was
@@ -162,15 +199,18 @@ pub fn complete(store: &dyn StoreMut, chain: &Chain, latest: &Latest) -> Result<
 /// Tells whether a file was staged, or is a snapshot older than the one before `latest`. That one stays, since a
 /// reader may have opened `latest.note` just before it was replaced.
 fn is_stale(path: &str, latest: &Latest) -> bool {
-    if path.starts_with("log/staged/") {
-        return true;
+    if let Some(name) = path.strip_prefix("log/staged/") {
+        // A larger one may belong to somebody who is about to commit.
+        let size = name.split_once('-').and_then(|(size, _)| size.parse::<u64>().ok());
+        return size.is_some_and(|size| size <= latest.log_size);
     }
     let Some(name) = path.strip_prefix("snapshot/").and_then(|name| name.strip_suffix(".snap")) else {
         return false;
     };
     let version = name.split_once('-').and_then(|(version, _)| version.parse::<u64>().ok());
     version.is_some_and(|version| {
-        version + 1 < latest.version || (version == latest.version && path != latest.snapshot_path())
+        version.saturating_add(1) < latest.version
+            || (version == latest.version && path != latest.snapshot_path())
     })
 }
 

@@ -73,7 +73,9 @@ pub enum CatalogueError {
     #[error("`{0}` is not in this registry")]
     Unknown(ProfileId),
     /// It supersedes a profile of another combination.
-    #[error("`{id}` cannot supersede `{earlier}`: they were not tested on the same combination")]
+    #[error(
+        "`{id}` cannot supersede `{earlier}`: it must be about the same combination, under every digest of the program"
+    )]
     OtherCombination {
         /// The new profile.
         id: ProfileId,
@@ -113,6 +115,26 @@ impl Facts {
     }
 }
 
+/// Reads entries in shares, one a thread; where no thread can be had, on this one.
+fn read_all(
+    entries: &[Vec<u8>],
+    origin: &Origin,
+    threads: NonZero<usize>,
+) -> Vec<Result<Facts, CatalogueError>> {
+    let read_share = |share: &[Vec<u8>]| share.iter().map(|entry| Facts::read(entry, origin)).collect();
+    let share = entries.len().div_ceil(threads.get()).max(1);
+    thread::scope(|scope| {
+        let start =
+            |share| thread::Builder::new().spawn_scoped(scope, move || read_share(share)).map_err(|_| share);
+        let work: Vec<_> = entries.chunks(share).map(start).collect();
+        let finish = |started: Result<thread::ScopedJoinHandle<'_, Vec<_>>, &[Vec<u8>]>| match started {
+            Ok(thread) => thread.join().unwrap_or_default(),
+            Err(share) => read_share(share),
+        };
+        work.into_iter().flat_map(finish).collect()
+    })
+}
+
 /// Everything that a log published so far.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
@@ -130,24 +152,16 @@ impl Catalogue {
         self.apply(Place { index, length }, Facts::read(entry, origin)?)
     }
 
-    /// Takes up many entries, of which the first stands at `first`. They are read on all processors and applied in
+    /// Takes up many entries, of which the first stands at `first`. They are read by `threads` threads and applied in
     /// order, with the same result as one [`Catalogue::add`] after the other.
     pub fn add_all(
         &mut self,
         first: u64,
         entries: &[Vec<u8>],
         origin: &Origin,
+        threads: NonZero<usize>,
     ) -> Result<(), CatalogueError> {
-        let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        let share = entries.len().div_ceil(threads).max(1);
-        let read_share = |share: &[Vec<u8>]| -> Vec<Result<Facts, CatalogueError>> {
-            share.iter().map(|entry| Facts::read(entry, origin)).collect()
-        };
-        let read: Vec<Result<Facts, CatalogueError>> = thread::scope(|scope| {
-            let work: Vec<_> =
-                entries.chunks(share).map(|share| scope.spawn(move || read_share(share))).collect();
-            work.into_iter().flat_map(|work| work.join().unwrap_or_default()).collect()
-        });
+        let read = read_all(entries, origin, threads);
         if read.len() != entries.len() {
             return Err(CatalogueError::Malformed("a reading thread stopped".into()));
         }
@@ -228,9 +242,10 @@ impl Catalogue {
 
     fn supersede(&mut self, id: &ProfileId, earlier: &ProfileId, keys: &[Key]) -> Result<(), CatalogueError> {
         let slot = self.slot_mut(earlier)?;
-        // What was listed without a digest may be replaced by the same program with one.
+        // What was listed without a digest may be replaced by the same program with one. Otherwise every key of the
+        // earlier profile must be covered, or what it says under the one left out would silently end.
         let listed_only = slot.keys.as_slice() == [earlier.key()];
-        if !listed_only && !slot.keys.iter().any(|key| keys.contains(key)) {
+        if !listed_only && !slot.keys.iter().all(|key| keys.contains(key)) {
             return Err(CatalogueError::OtherCombination { id: id.clone(), earlier: earlier.clone() });
         }
         if slot.superseded {

@@ -19,6 +19,14 @@ pub enum SnapshotError {
     Changed(String),
 }
 
+/// What a search found.
+enum Place {
+    /// Position in the tree, offset and length of the record.
+    Here(u64, u64, u32),
+    /// The position that the key would have.
+    Before(u64),
+}
+
 /// An open snapshot whose size and root a signed note gave.
 pub struct Snapshot {
     file: Box<dyn ReadAt>,
@@ -71,11 +79,15 @@ impl Snapshot {
         self.root
     }
 
-    /// The record under `key`, proven to be in the tree; `None` where the index names none.
+    /// The record under `key`, proven to be in the tree; `None` where its neighbours, proven too, leave no room for it.
     ///
-    /// That nothing is missing is not proven here: absence only ever means stock.
+    /// Absence needs its proof: a program has two keys, and whoever hides the revocation under one would be granted
+    /// what stands under the other.
     pub fn find(&self, key: &Key) -> Result<Option<Vec<u8>>, SnapshotError> {
-        let Some((position, offset, length)) = self.search(key)? else { return Ok(None) };
+        let (position, offset, length) = match self.search(key)? {
+            Place::Here(position, offset, length) => (position, offset, length),
+            Place::Before(position) => return self.prove_absent(key, position).map(|()| None),
+        };
         let record = self.read_record(offset, length)?;
         if record.get(..32) != Some(key.0.as_slice()) {
             return Err(changed(format!("record {position} is not under the key that its index names")));
@@ -105,8 +117,17 @@ impl Snapshot {
         Ok(record)
     }
 
-    /// Position of the record in the tree, its offset and its length, as index and fences have it.
-    fn search(&self, key: &Key) -> Result<Option<(u64, u64, u32)>, SnapshotError> {
+    /// The records around `position` must stand there and enclose `key`.
+    fn prove_absent(&self, key: &Key, position: u64) -> Result<(), SnapshotError> {
+        let left = position.checked_sub(1).map(|left| self.record(left)).transpose()?;
+        let right = (position < self.size()).then(|| self.record(position)).transpose()?;
+        let left_fits = left.is_none_or(|record| record.get(..32) < Some(key.0.as_slice()));
+        let right_fits = right.is_none_or(|record| record.get(..32) > Some(key.0.as_slice()));
+        if left_fits && right_fits { Ok(()) } else { Err(changed("its index hides a record")) }
+    }
+
+    /// Where index and fences have the key. They are hints.
+    fn search(&self, key: &Key) -> Result<Place, SnapshotError> {
         let mut buffer = vec![0; TILE as usize];
         let mut tile = 0;
         for &(start, keys) in self.layout.fences.iter().rev() {
@@ -117,13 +138,16 @@ impl Snapshot {
         }
         let within = self.layout.count.saturating_sub(tile * ENTRIES).min(ENTRIES);
         if within == 0 {
-            return Ok(None);
+            return Ok(Place::Before(self.layout.count.min(tile * ENTRIES)));
         }
         self.file.read_exact_at(&mut buffer, self.layout.index + tile * TILE)?;
         let at = partition(&buffer, ENTRY, within, |entry| entry.get(..32) < Some(key.0.as_slice()));
         let entry = (at < within).then(|| row(&buffer, ENTRY, at)).and_then(split_entry);
-        let found = entry.filter(|(found, ..)| *found == key.0.as_slice());
-        Ok(found.map(|(_, offset, length)| (tile * ENTRIES + at, offset, length)))
+        let position = tile * ENTRIES + at;
+        Ok(match entry.filter(|(found, ..)| *found == key.0.as_slice()) {
+            Some((_, offset, length)) => Place::Here(position, offset, length),
+            None => Place::Before(position),
+        })
     }
 
     /// Climbs from a record to the peak above it (RFC 9162 §2.1.3, within one complete subtree).

@@ -1,0 +1,163 @@
+//! One publication in progress: what the log says, what is new, and the commit.
+
+use std::io;
+use std::num::NonZero;
+
+use super::{LogEntries, PublishError, Terms, signers, stage};
+use crate::combination::Key;
+use crate::keys::SigningKey;
+use crate::latest::{self, Latest};
+use crate::log::{LogError, LogReader, append};
+use crate::merkle::{self, Hash};
+use crate::note::{self, Kind, Note, Origin};
+use crate::profile::{Profile, ProfileId};
+use crate::reader::read_latest;
+use crate::snapshot::{Catalogue, Change, compile};
+use crate::store::{StoreError, StoreMut};
+use crate::trust::Chain;
+
+/// Entries of the log that are in memory at once while it is read.
+const BATCH: usize = 16 * 1024;
+
+/// A publication in progress.
+pub(super) struct Work<'a> {
+    store: &'a dyn StoreMut,
+    chain: &'a Chain,
+    old: Option<&'a Latest>,
+    old_size: u64,
+    old_root: Hash,
+    catalogue: Catalogue,
+    entries: LogEntries<'a>,
+}
+
+impl<'a> Work<'a> {
+    pub fn load(
+        store: &'a dyn StoreMut,
+        chain: &'a Chain,
+        old: Option<&'a Latest>,
+        threads: NonZero<usize>,
+    ) -> Result<Self, PublishError> {
+        let old_size = old.map_or(0, |latest| latest.log_size);
+        let old_root = old.map_or_else(merkle::empty_root, |latest| latest.log_root);
+        let reader = LogReader::new(store, old_size);
+        let mut catalogue = Catalogue::default();
+        let mut entries = LogEntries::new(store, old_size);
+        let mut tree = merkle::Frontier::new();
+        for first in (0..old_size).step_by(BATCH) {
+            let range = first..old_size.min(first + BATCH as u64);
+            let batch: Vec<Vec<u8>> = reader.entries(range).collect::<Result<_, _>>()?;
+            for entry in &batch {
+                tree.push(merkle::leaf_hash(entry));
+                entries.note_length(entry.len());
+            }
+            catalogue.add_all(first, &batch, chain.origin(), threads)?;
+        }
+        if tree.root() != old_root {
+            return Err(LogError::Root { size: old_size, root: old_root }.into());
+        }
+        Ok(Self { store, chain, old, old_size, old_root, catalogue, entries })
+    }
+
+    /// Checks every note and takes up those that are new.
+    #[allow(clippy::type_complexity, reason = "the two lists are named where they are used")]
+    pub fn admit(
+        &mut self,
+        notes: &[Vec<u8>],
+    ) -> Result<(Vec<(ProfileId, u64)>, Vec<ProfileId>), PublishError> {
+        let (mut appended, mut already) = (Vec::new(), Vec::new());
+        for (position, bytes) in notes.iter().enumerate() {
+            let what = format!("note {}", position + 1);
+            let problem = |source| PublishError::Note { what: what.clone(), source };
+            let note = Note::parse(bytes).map_err(problem)?;
+            let publisher = &self.chain.current().publisher;
+            let id = match Change::read(&note, self.chain.origin())? {
+                Change::Revocation(revocation) => {
+                    publisher.verify_any(&note).map_err(problem)?;
+                    revocation.revokes
+                }
+                Change::Profile(profile) => {
+                    publisher.verify(&note).map_err(problem)?;
+                    if self.is_published(&profile, note.text())? {
+                        already.push(profile.id);
+                        continue;
+                    }
+                    self.check_conflict(&profile)?;
+                    profile.id
+                }
+            };
+            let index = self.old_size + self.entries.added() as u64;
+            self.catalogue.add(index, bytes, self.chain.origin())?;
+            self.entries.add(bytes.clone());
+            appended.push((id, index));
+        }
+        Ok((appended, already))
+    }
+
+    /// Tells whether exactly this text was published; other content under the same id is an error.
+    fn is_published(&self, profile: &Profile, text: &str) -> Result<bool, PublishError> {
+        let Some(index) = self.catalogue.index_of(&profile.id) else { return Ok(false) };
+        let earlier = self.entries.read(index).map_err(|e| StoreError::io("log", e))?;
+        let same = Note::parse(&earlier).is_ok_and(|earlier| earlier.text() == text);
+        if same { Ok(true) } else { Err(PublishError::OtherBytes(profile.id.clone())) }
+    }
+
+    fn check_conflict(&self, profile: &Profile) -> Result<(), PublishError> {
+        let keys: Vec<Key> = profile.keys();
+        let live = self.catalogue.live_under(&keys);
+        match live.into_iter().find(|&id| profile.supersedes.as_ref() != Some(id)) {
+            None => Ok(()),
+            Some(other) => Err(PublishError::Conflict { id: profile.id.clone(), other: other.clone() }),
+        }
+    }
+
+    /// Steps 2 to 4.
+    pub fn commit(&self, terms: &Terms<'_>, progress: &mut dyn FnMut(u64)) -> Result<Latest, PublishError> {
+        let signers = signers(&self.chain.current().registry, terms.keys)?;
+        let reader = LogReader::new(self.store, self.old_size);
+        let extension = append(&reader, &self.old_root, self.entries.new_entries())?;
+        let version = self.old.map_or(0, |latest| latest.version).saturating_add(1);
+        let mut compiled = None;
+        let path = self.store.write(&mut |out| {
+            let done = compile(&self.catalogue, &self.entries, out, progress).map_err(io::Error::other)?;
+            compiled = Some(done);
+            Ok(format!("snapshot/{version}-{}.snap", done.root))
+        })?;
+        let compiled = compiled.ok_or_else(|| PublishError::Staged(format!("`{path}` was not written")))?;
+        let latest = Latest {
+            version,
+            size: compiled.size,
+            root: compiled.root,
+            log_size: extension.size,
+            log_root: extension.root,
+            trust: self.chain.current().version,
+            issued: terms.now,
+            expires: terms.now.saturating_add(terms.life).unwrap_or(terms.now),
+        };
+        let staged = stage::encode(self.chain, &latest, self.old_size, self.entries.new_entries(), &signers)?;
+        self.store.put(&latest.staged_path(), &staged)?;
+        let note = sign_latest(&latest, self.chain.origin(), &signers)?;
+        let expected = match self.old {
+            Some(_) => Some(self.store.read(latest::PATH, latest::MAX_BYTES)?),
+            None => None,
+        };
+        self.check_unchanged(expected.as_deref())?;
+        self.store.swap(latest::PATH, expected.as_deref(), &note)?;
+        Ok(latest)
+    }
+
+    /// The bytes that the swap will replace must still be those that were read at the start.
+    fn check_unchanged(&self, expected: Option<&[u8]>) -> Result<(), PublishError> {
+        let now = if expected.is_some() { Some(read_latest(self.store, self.chain)?) } else { None };
+        if now.as_ref() == self.old {
+            Ok(())
+        } else {
+            Err(StoreError::Conflict { path: latest::PATH.into() }.into())
+        }
+    }
+}
+
+fn sign_latest(latest: &Latest, origin: &Origin, signers: &[&SigningKey]) -> Result<Vec<u8>, PublishError> {
+    let signed =
+        note::compose(Kind::Latest, origin, &latest.to_toml()).and_then(|text| note::sign(&text, signers));
+    signed.map_err(|source| PublishError::Note { what: latest::PATH.into(), source })
+}
