@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! 1  complete whatever an earlier publication left behind its commit
-//! 2  write log/staged/SIZE-ROOT        new entries and the signed checkpoint
-//! 3  write snapshot/VERSION-ROOT.snap
+//! 2  write snapshot/VERSION-ROOT.snap
+//! 3  write log/staged/SIZE-ROOT        new entries and the signed checkpoint
 //! 4  swap  snapshot/latest.note        the commit: before it the registry is the old one, after it the new one
 //! 5  write tiles and bundles, then log/checkpoint; remove what was staged and snapshots that nobody reads any more
 //! ```
