@@ -1,7 +1,7 @@
 //! One way or another to make each reason's check fail.
 
 use capgate_policy::decide::{LoadedImage, Seen};
-use capgate_policy::facts::{Fact, Source};
+use capgate_policy::facts::{Fact, Sha256Trust, Source};
 use capgate_policy::host::{HostState, HostStatement};
 use capgate_policy::reason::Reason;
 use capgate_policy::site::{Conditions, Mode};
@@ -14,7 +14,7 @@ use jiff::SignedDuration;
 
 use super::generate::{policy, random_conditions, rule, site_doubt, world_day};
 use super::rng::Rng;
-use crate::support::{World, file, machine, revocation, statement};
+use crate::support::{World, cdhash, file, machine, revocation, sha256, statement};
 
 pub fn because(reason: Reason, world: &mut World, rng: &mut Rng) {
     match reason.row() {
@@ -129,7 +129,7 @@ fn facts(reason: Reason, world: &mut World, rng: &mut Rng) {
             if rng.one_in(2) {
                 world.facts.program.sha256 = Fact::Missing;
             } else {
-                world.facts.program.sha256_trust = capgate_policy::facts::Sha256Trust::Unproven;
+                world.facts.program.sha256_trust = Sha256Trust::Unproven;
             }
         }
         _ if rng.one_in(2) => world.facts.program.cdhash = unknown(false),
@@ -235,11 +235,36 @@ fn profile(reason: Reason, world: &mut World, rng: &mut Rng) {
         });
         return;
     }
+    if rng.one_in(3) {
+        return another_program(world, rng);
+    }
     world.facts.source = machine();
     if rng.one_in(2) {
         world.change_profiles(|profile| profile.guest.model = "VirtualMac2,2".into());
     } else if let HostState::Signed(said) = &mut world.host {
         said.feature_level = FeatureLevel::Default;
+    }
+}
+
+/// Found by one digest, while the other, which both sides know, differs: on the machine or in the profile.
+fn another_program(world: &mut World, rng: &mut Rng) {
+    let found_by_sha256 = world.registry.shelves[1].published.is_empty()
+        || (rng.one_in(2) && !world.registry.shelves[0].published.is_empty());
+    let here = rng.one_in(2);
+    let program = &mut world.facts.program;
+    (program.sha256, program.cdhash) = (Fact::Known(sha256()), Fact::Known(cdhash()));
+    program.sha256_trust = Sha256Trust::SameBytes;
+    match (found_by_sha256, here) {
+        (true, true) => program.cdhash = Fact::Known(Hex([0x77; 20])),
+        (false, true) => program.sha256 = Fact::Known(Hex([0x77; 32])),
+        (true, false) => {
+            world.registry.shelves[1].published.clear();
+            world.change_profiles(|profile| profile.workload.cdhash = Some(Hex([0x77; 20])));
+        }
+        (false, false) => {
+            world.registry.shelves[0].published.clear();
+            world.change_profiles(|profile| profile.workload.sha256 = Some(Hex([0x77; 32])));
+        }
     }
 }
 

@@ -295,6 +295,15 @@ fn about_profile(world: &World, published: &Published) -> Failed {
         }
         _ => false,
     };
+    let here: BTreeSet<Workload> = identities(world).into_iter().collect();
+    let sha256s: BTreeSet<Workload> =
+        here.iter().copied().filter(|id| matches!(id, Workload::Sha256(_))).collect();
+    let cdhashes: BTreeSet<Workload> = here.difference(&sha256s).copied().collect();
+    let strange = |tested: Option<Workload>, known: &BTreeSet<Workload>| {
+        tested.is_some_and(|id| !known.is_empty() && !known.contains(&id))
+    };
+    let other_program = strange(profile.workload.sha256.map(Workload::Sha256), &sha256s)
+        || strange(profile.workload.cdhash.map(Workload::CdHash), &cdhashes);
     let few = policy(world).is_some_and(|site| {
         let signers: BTreeSet<&String> = published.signers.iter().collect();
         let demanded: BTreeSet<&String> = site.demand.signers.iter().collect();
@@ -305,7 +314,7 @@ fn about_profile(world: &World, published: &Published) -> Failed {
     let observed = policy(world).is_some_and(|site| site.mode == Mode::Observe);
     failed(&[
         (impossible, Reason::OutOfBounds),
-        (differs, Reason::ProfileDiffers),
+        (differs || other_program, Reason::ProfileDiffers),
         (few, Reason::EvidenceSigners),
         (observed, Reason::Observed),
     ])

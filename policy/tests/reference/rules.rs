@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use capgate_policy::facts::parse_facts_file;
+use capgate_policy::facts::{Fact, Sha256Trust, parse_facts_file};
 use capgate_policy::host::HostState;
 use capgate_policy::reason::Reason;
 use capgate_policy::site::{SitePolicy, check};
-use capgate_registry::combination::Workload;
-use capgate_registry::profile::{ProfileId, Values};
+use capgate_registry::combination::{Hex, Workload};
+use capgate_registry::profile::{ProfileId, Values, Verdict};
 use proptest::prelude::*;
 
 use super::rng::Rng;
 use super::{fail, generate};
-use crate::support::{World, site};
+use crate::support::{World, revocation, site};
 
 #[test]
 fn rule_1_only_tested_values() {
@@ -38,6 +38,37 @@ fn rule_1_a_ceiling_is_never_reported() {
     };
     let lower = Values { apple_family_max: 1007, max_threadgroup_memory: 32_768 };
     assert_eq!(world.run().values(), Some(lower));
+}
+
+/// Attack: a universal file whose arm64 half was tested is started as its other half. Its SHA-256 is the tested one,
+/// proven from the same bytes; what runs is not.
+#[test]
+fn rule_1_the_untested_slice_of_a_universal_file_is_stock() {
+    let mut world = World::tested();
+    world.facts.program.cdhash = Fact::Known(Hex([0x77; 20]));
+    assert_eq!(world.run().reason(), Some(Reason::ProfileDiffers));
+    // Revoked and stock say more, and refuse too.
+    let mut revoked = world.clone();
+    revoked.change_published(|published| published.revoked = Some(revocation(&published.profile)));
+    assert_eq!(revoked.run().reason(), Some(Reason::Revoked));
+    let mut stock = world.clone();
+    stock.change_profiles(|profile| profile.verdict = Verdict::Stock);
+    assert_eq!(stock.run().reason(), Some(Reason::VerdictStock));
+    // A profile that names no cdhash is still found by its SHA-256.
+    world.change_profiles(|profile| profile.workload.cdhash = None);
+    world.registry.shelves[1].published.clear();
+    assert!(world.run().grant().is_some());
+}
+
+/// The other way round: the tested cdhash in a file that is proven to be another one.
+#[test]
+fn rule_1_a_tested_cdhash_in_another_file_is_stock() {
+    let mut world = World::tested();
+    world.facts.program.sha256 = Fact::Known(Hex([0x77; 32]));
+    assert_eq!(world.run().reason(), Some(Reason::ProfileDiffers));
+    // A digest that does not count is not known.
+    world.facts.program.sha256_trust = Sha256Trust::Unproven;
+    assert!(world.run().grant().is_some());
 }
 
 #[test]
