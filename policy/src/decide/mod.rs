@@ -12,7 +12,7 @@
 //!    8  tested, and stock is what is wanted                                verdict-stock
 //!    9  outside the hard bounds; tested with another digest of the         out-of-bounds profile-differs
 //!       program, or on another model or feature level
-//!   10  the site's demands on evidence                                     evidence-…
+//!   10  no evidence, or not acknowledged; the site's demands on evidence   evidence-… unacknowledged
 //!   11  no tested set within the site's ceilings                           site-ceiling
 //!   12  the site only observes                                             observed
 //!   13  the line could not be written          [`Decision::after_log`]     log-unwritable

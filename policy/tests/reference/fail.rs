@@ -270,6 +270,17 @@ fn another_program(world: &mut World, rng: &mut Rng) {
 
 fn demand(reason: Reason, world: &mut World, rng: &mut Rng) {
     match reason {
+        Reason::EvidenceMissing => {
+            let how = rng.below(3);
+            world.change_profiles(|profile| match how {
+                0 => profile.evidence.clear(),
+                1 => profile.evidence.iter_mut().for_each(|item| item.values = None),
+                _ => profile.evidence.iter_mut().filter_map(|item| item.values.as_mut()).for_each(|values| {
+                    values.apple_family_max = 1010;
+                }),
+            });
+        }
+        Reason::Unacknowledged => silence(world, rng),
         Reason::EvidenceCorrectness if rng.one_in(2) => {
             policy(world).demand.correctness = true;
             world.change_profiles(|profile| {
@@ -311,6 +322,28 @@ fn demand(reason: Reason, world: &mut World, rng: &mut Rng) {
     }
 }
 
+/// Something is so of every set, and none says it.
+fn silence(world: &mut World, rng: &mut Rng) {
+    let how = rng.below(4);
+    world.change_profiles(|profile| {
+        let unsaid = match how {
+            0 | 1 => {
+                profile.host.answers.apple_family = if how == 0 { None } else { Some(1005) };
+                Acknowledgement::AboveHostFamily
+            }
+            2 => {
+                profile.host.answers.max_threadgroup_memory = 16_384;
+                Acknowledgement::AboveHostMemory
+            }
+            _ => {
+                profile.workload.images.clear();
+                Acknowledgement::ImagesUnrecorded
+            }
+        };
+        profile.overrides.iter_mut().for_each(|set| set.acknowledges.retain(|&word| word != unsaid));
+    });
+}
+
 fn afterwards(reason: Reason, world: &mut World, rng: &mut Rng) {
     let image =
         |name: &str, byte| LoadedImage { name: name.into(), sha256: Some(Hex([byte; 32])), cdhash: None };
@@ -320,13 +353,14 @@ fn afterwards(reason: Reason, world: &mut World, rng: &mut Rng) {
             let interpreter = rng.one_in(2);
             world.change_profiles(|profile| {
                 profile.workload.images.clear();
-                if interpreter {
+                for set in &mut profile.overrides {
+                    set.acknowledges.push(Acknowledgement::ImagesUnrecorded);
+                }
+                if interpreter || profile.overrides.len() < 2 {
                     profile.workload.name = "python3.12".into();
-                    profile.overrides.iter_mut().for_each(|set| {
-                        set.acknowledges.push(Acknowledgement::ImagesUnrecorded);
-                    });
-                } else {
-                    profile.overrides.iter_mut().take(1).for_each(|set| set.acknowledges.clear());
+                } else if let Some(last) = profile.overrides.last_mut() {
+                    // The set before it says so.
+                    last.acknowledges.retain(|&word| word != Acknowledgement::ImagesUnrecorded);
                 }
             });
         }

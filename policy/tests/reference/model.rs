@@ -327,9 +327,12 @@ fn about_set(world: &World, published: &Published, values: Values) -> Failed {
     let about: Vec<_> = profile.evidence.iter().filter(|item| item.values == Some(values)).collect();
     let tests: Vec<_> = about.iter().filter(|item| item.kind == EvidenceKind::Correctness).collect();
     let wrong = tests.iter().any(|item| item.outcome == Some(Outcome::Fail));
-    let Some(site) = policy(world) else {
-        return failed(&[(wrong, Reason::EvidenceCorrectness)]).into_iter().collect();
-    };
+    let always = failed(&[
+        (about.is_empty(), Reason::EvidenceMissing),
+        (!says_all(profile, values), Reason::Unacknowledged),
+        (wrong, Reason::EvidenceCorrectness),
+    ]);
+    let Some(site) = policy(world) else { return always.into_iter().collect() };
     let demand = &site.demand;
     let right: Vec<_> = tests.iter().filter(|item| item.outcome == Some(Outcome::Pass)).collect();
     let poorest = |item: &capgate_registry::profile::Evidence| {
@@ -353,15 +356,31 @@ fn about_set(world: &World, published: &Published, values: Values) -> Failed {
     let ceiling = site.ceiling;
     let too_high = values.apple_family_max > ceiling.apple_family_max.unwrap_or(u64::MAX)
         || values.max_threadgroup_memory > ceiling.max_threadgroup_memory.unwrap_or(u64::MAX);
-    failed(&[
+    let demanded = failed(&[
         (is_denied(world, values), Reason::SiteDenied),
-        (wrong || (demand.correctness && right.is_empty()), Reason::EvidenceCorrectness),
+        (demand.correctness && right.is_empty(), Reason::EvidenceCorrectness),
         (demand.samples.is_some() && enough.is_empty(), Reason::EvidenceSamples),
         (old, Reason::EvidenceAge),
         (too_high, Reason::SiteCeiling),
-    ])
-    .into_iter()
-    .collect()
+    ]);
+    always.into_iter().chain(demanded).collect()
+}
+
+/// Each entry with these values says everything that is so of them.
+fn says_all(profile: &Profile, values: Values) -> bool {
+    let host = &profile.host.answers;
+    let mut so = vec![];
+    if profile.workload.images.is_empty() {
+        so.push(Acknowledgement::ImagesUnrecorded);
+    }
+    if values.max_threadgroup_memory > host.max_threadgroup_memory {
+        so.push(Acknowledgement::AboveHostMemory);
+    }
+    if values.apple_family_max > host.apple_family.unwrap_or(0) {
+        so.push(Acknowledgement::AboveHostFamily);
+    }
+    let entries = profile.overrides.iter().filter(|set| set.values == values);
+    entries.flat_map(|set| so.iter().map(|word| set.acknowledges.contains(word))).all(|said| said)
 }
 
 fn is_denied(world: &World, values: Values) -> bool {

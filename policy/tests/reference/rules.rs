@@ -7,7 +7,7 @@ use capgate_policy::host::HostState;
 use capgate_policy::reason::Reason;
 use capgate_policy::site::{SitePolicy, check};
 use capgate_registry::combination::{Hex, Workload};
-use capgate_registry::profile::{ProfileId, Values, Verdict};
+use capgate_registry::profile::{Acknowledgement, ProfileId, Values, Verdict};
 use proptest::prelude::*;
 
 use super::rng::Rng;
@@ -69,6 +69,42 @@ fn rule_1_a_tested_cdhash_in_another_file_is_stock() {
     // A digest that does not count is not known.
     world.facts.program.sha256_trust = Sha256Trust::Unproven;
     assert!(world.run().grant().is_some());
+}
+
+/// Attack: a publisher signs a set that nobody measured, and lint was never run.
+#[test]
+fn rule_1_a_set_that_no_evidence_names_is_never_granted() {
+    let first = Values { apple_family_max: 1009, max_threadgroup_memory: 65_536 };
+    let second = Values { apple_family_max: 1007, max_threadgroup_memory: 32_768 };
+    let mut world = World::tested();
+    world.change_profiles(|profile| profile.evidence.retain(|item| item.values != Some(first)));
+    assert_eq!(world.run().values(), Some(second));
+    world.change_profiles(|profile| profile.evidence.clear());
+    assert_eq!(world.run().reason(), Some(Reason::EvidenceMissing));
+}
+
+/// Attack: values above the host's own, or unrecorded images, without a word about it.
+#[test]
+fn rule_1_nothing_that_must_be_acknowledged_is_granted_silently() {
+    for word in [Acknowledgement::AboveHostFamily, Acknowledgement::AboveHostMemory] {
+        let mut world = World::tested();
+        world.change_profiles(|profile| profile.overrides[0].acknowledges.retain(|&said| said != word));
+        let lower = Values { apple_family_max: 1007, max_threadgroup_memory: 32_768 };
+        assert_eq!(world.run().values(), Some(lower), "{word:?}");
+        world.change_profiles(|profile| profile.overrides.truncate(1));
+        assert_eq!(world.run().reason(), Some(Reason::Unacknowledged), "{word:?}");
+    }
+    let mut world = World::tested();
+    world.change_profiles(|profile| profile.workload.images.clear());
+    assert_eq!(world.run().reason(), Some(Reason::Unacknowledged));
+    // Listed twice, once with the words: the silent entry counts.
+    let mut world = World::tested();
+    world.change_profiles(|profile| {
+        let mut twin = profile.overrides[0].clone();
+        twin.acknowledges.clear();
+        profile.overrides[1] = twin;
+    });
+    assert_eq!(world.run().reason(), Some(Reason::Unacknowledged));
 }
 
 #[test]
@@ -155,6 +191,7 @@ proptest! {
         world.change_profiles(|profile| {
             profile.overrides.truncate(1);
             profile.overrides[0].values = values;
+            profile.evidence.iter_mut().for_each(|item| item.values = Some(values));
         });
         let possible = (1001..=1010).contains(&family) && [32_768, 65_536].contains(&memory);
         let decision = world.run();

@@ -151,8 +151,8 @@ fn raises_nothing(profile: &Profile, values: Values) -> bool {
         && values.max_threadgroup_memory <= stock.max_threadgroup_memory
 }
 
-/// What this set must say aloud. A host family that nobody recorded counts as exceeded.
-fn must_acknowledge(profile: &Profile, values: Values) -> Vec<Acknowledgement> {
+/// What these values of the profile must say aloud. A host family that nobody recorded counts as exceeded.
+pub fn must_acknowledge(profile: &Profile, values: Values) -> Vec<Acknowledgement> {
     let host = profile.host.answers;
     let above_family = host.apple_family.is_none_or(|family| values.apple_family_max > family);
     let above_memory = values.max_threadgroup_memory > host.max_threadgroup_memory;
