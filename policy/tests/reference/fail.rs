@@ -293,6 +293,16 @@ fn demand(reason: Reason, world: &mut World, rng: &mut Rng) {
                 item.outcome = Some(Outcome::Fail);
             }
         }),
+        Reason::EvidenceSamples if rng.one_in(3) => {
+            policy(world).demand.samples = Some(1);
+            world.change_profiles(|profile| {
+                profile
+                    .evidence
+                    .iter_mut()
+                    .flat_map(|item| &mut item.tests)
+                    .for_each(|test| test.changed = None);
+            });
+        }
         Reason::EvidenceSamples => policy(world).demand.samples = Some(21),
         Reason::EvidenceAge if rng.one_in(3) => {
             policy(world).demand.max_age_days = Some(1000);

@@ -126,6 +126,9 @@ fn vary_profile(world: &mut World, rng: &mut Rng) {
                     arm.n = samples + u64::from(rng.one_in(2));
                     arm
                 });
+                if rng.one_in(20) {
+                    item.tests[0].changed = None;
+                }
             } else if rng.one_in(20) {
                 item.outcome = Some(Outcome::Fail);
             }

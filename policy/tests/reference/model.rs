@@ -336,7 +336,7 @@ fn about_set(world: &World, published: &Published, values: Values) -> Failed {
     let demand = &site.demand;
     let right: Vec<_> = tests.iter().filter(|item| item.outcome == Some(Outcome::Pass)).collect();
     let poorest = |item: &capgate_registry::profile::Evidence| {
-        let arms = item.tests.iter().flat_map(|t| [t.stock.n, t.changed.map_or(u64::MAX, |arm| arm.n)]);
+        let arms = item.tests.iter().flat_map(|t| [t.stock.n, t.changed.map_or(0, |arm| arm.n)]);
         arms.min().unwrap_or(0)
     };
     let enough: Vec<_> = about

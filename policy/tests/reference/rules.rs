@@ -107,6 +107,18 @@ fn rule_1_nothing_that_must_be_acknowledged_is_granted_silently() {
     assert_eq!(world.run().reason(), Some(Reason::Unacknowledged));
 }
 
+/// Attack: many samples of stock alone, filed as evidence for the values.
+#[test]
+fn rule_1_samples_of_stock_alone_meet_no_demand_for_samples() {
+    let mut world = World { site: Some(site("[demand]\nsamples = 1")), ..World::tested() };
+    world.change_profiles(|profile| {
+        for test in profile.evidence.iter_mut().flat_map(|item| &mut item.tests) {
+            (test.stock.n, test.changed) = (1_000, None);
+        }
+    });
+    assert_eq!(world.run().reason(), Some(Reason::EvidenceSamples));
+}
+
 #[test]
 fn rule_2_doubt_means_stock() {
     assert!(World::tested().run().grant().is_some());

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Acknowledgement, OverrideSet, Profile, Values, Verdict};
+use super::{Acknowledgement, Evidence, EvidenceKind, OverrideSet, Profile, Values, Verdict};
 use crate::document::Table;
 
 /// Programs that run other people's code: their own digest says nothing about what talks to Metal.
@@ -204,6 +204,7 @@ fn check_evidence(profile: &Profile, places: &Places<'_, '_>) {
         );
     }
     for (item, span) in profile.evidence.iter().zip(&places.evidence) {
+        check_arms(item, span, places);
         let listed =
             item.values.is_none_or(|values| profile.overrides.iter().any(|set| set.values == values));
         match (profile.verdict, item.values) {
@@ -216,5 +217,14 @@ fn check_evidence(profile: &Profile, places: &Places<'_, '_>) {
             }
             _ => {}
         }
+    }
+}
+
+/// Whatever the verdict: evidence that names values was measured with them, in each of its tests.
+fn check_arms(item: &Evidence, span: &Range<usize>, places: &Places<'_, '_>) {
+    let Some(values) = item.values.filter(|_| item.kind == EvidenceKind::Speed) else { return };
+    for test in item.tests.iter().filter(|test| test.changed.is_none()) {
+        let message = format!("test `{}` was not run with `{values}`, which the evidence names", test.name);
+        rule(places, span.clone(), message, "add `override = { n, median, cv }` to the test, or remove it");
     }
 }

@@ -161,6 +161,10 @@ fn evidence() -> Value {
     );
     let each_kind = json!([
         { "if": { "properties": { "kind": { "const": "speed" } } }, "then": { "required": ["test"] } },
+        {
+            "if": { "properties": { "kind": { "const": "speed" } }, "required": ["override"] },
+            "then": { "properties": { "test": { "items": { "required": ["override"] } } } },
+        },
         { "if": { "properties": { "kind": { "const": "correctness" } } }, "then": { "required": ["method", "outcome"] } },
     ]);
     with(item, "allOf", each_kind)
