@@ -361,13 +361,15 @@ fn afterwards(reason: Reason, world: &mut World, rng: &mut Rng) {
         Reason::LogUnwritable => world.log = Err("no space left".into()),
         Reason::ImageUnrecorded => {
             let interpreter = rng.one_in(2);
+            let name =
+                rng.pick(&["python3.12", "python3.13t", "python3-intel64", "pythonw", "node22", "Rscript"]);
             world.change_profiles(|profile| {
                 profile.workload.images.clear();
                 for set in &mut profile.overrides {
                     set.acknowledges.push(Acknowledgement::ImagesUnrecorded);
                 }
                 if interpreter || profile.overrides.len() < 2 {
-                    profile.workload.name = "python3.12".into();
+                    profile.workload.name = name.into();
                 } else if let Some(last) = profile.overrides.last_mut() {
                     // The set before it says so.
                     last.acknowledges.retain(|&word| word != Acknowledgement::ImagesUnrecorded);

@@ -395,7 +395,8 @@ fn is_denied(world: &World, values: Values) -> bool {
 
 fn afterwards(world: &World, profile: &Profile) -> Vec<Reason> {
     let every = |word| profile.overrides.iter().all(|set| set.acknowledges.contains(&word));
-    let name = profile.workload.name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let name = profile.workload.name.to_lowercase();
+    let name = name.split(|c: char| c.is_ascii_digit()).next().unwrap().trim_end_matches(['.', '-', '_']);
     let listed = &profile.workload.images;
     let silent = !every(Acknowledgement::ImagesUnrecorded) || INTERPRETERS.contains(&name);
     let loaded = &world.device.images;
