@@ -197,8 +197,14 @@ reasons! {
         "The profile lists a set outside the values that capgate ever reports."
         "The publishers supersede the profile with one inside the bounds.";
     9 ProfileDiffers "profile-differs" HostOperator
-        "The guest's model, or the host's recorded feature level, is not what was tested."
-        "Run the guest as the profile says, or measure this setting and publish a profile.";
+        "A digest of the program, the guest's model or the host's recorded feature level is not what was tested."
+        "Run program and guest as the profile says, or measure what runs here and publish a profile.";
+    10 EvidenceMissing "evidence-missing" Publisher
+        "No set has evidence that names exactly its values."
+        "Supersede the profile with one whose evidence names its sets; `capgate lint` shows what is missing.";
+    10 Unacknowledged "unacknowledged" Publisher
+        "No set says aloud all that it must: values above the host's own, or images that were not recorded."
+        "Supersede the profile with one that adds the words to `acknowledges`; `capgate lint` names them.";
     10 EvidenceCorrectness "evidence-correctness" Publisher
         "No set has the correctness test that is demanded, or its test failed."
         "Add correctness evidence to the profile, or drop the demand in the site policy.";

@@ -313,12 +313,14 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Checks a key name: 1 to 256 bytes, no `+`, no white space, no control and no bidi character.
+/// Checks a key name: 1 to 256 printable ASCII characters but space and `+`.
+///
+/// C2SP signed-note allows more; a site demands signers by name, so no two names may look alike.
 ///
 /// Errors: [`KeyError::Name`]. Source: C2SP signed-note, "Signatures".
 pub fn check_name(name: &str) -> Result<(), KeyError> {
-    let bad = |c: char| c == '+' || c.is_whitespace() || crate::text::is_forbidden(c);
-    if name.is_empty() || name.len() > MAX_NAME || name.contains(bad) || name.contains('\n') {
+    let good = |c: char| c.is_ascii_graphic() && c != '+';
+    if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(good) {
         return Err(KeyError::Name { name: shown(name) });
     }
     Ok(())

@@ -91,10 +91,29 @@ impl Latest {
         format!("log/staged/{}-{}", self.log_size, self.log_root)
     }
 
-    /// Tells whether less than a third of its life is left.
+    /// Tells whether it needs renewing: [`nearly_expired`].
     pub fn nearly_expired(&self, now: Timestamp) -> bool {
-        let life = self.expires.as_second() - self.issued.as_second();
-        let left = self.expires.as_second() - now.as_second();
-        left * 3 < life
+        nearly_expired(self.issued, self.expires, now)
+    }
+}
+
+/// Tells whether a third of a life, or less, is left. The one rule for every warning of expiry.
+pub fn nearly_expired(issued: Timestamp, expires: Timestamp, now: Timestamp) -> bool {
+    let life = expires.as_second() - issued.as_second();
+    let left = expires.as_second() - now.as_second();
+    left * 3 <= life
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registry_is_nearly_expired_from_exactly_a_third_left() {
+        let day = |day: i64| Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(24 * day);
+        let second = jiff::SignedDuration::from_secs(1);
+        assert!(!nearly_expired(day(0), day(30), day(20) - second));
+        assert!(nearly_expired(day(0), day(30), day(20)));
+        assert!(nearly_expired(day(0), day(30), day(31)));
     }
 }

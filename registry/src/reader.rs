@@ -102,7 +102,11 @@ pub fn judge_age(latest: &Latest, chain: &Chain, anchor: &Anchor) -> Result<(), 
         let what = format!("version {} ended {}", latest.version, latest.expires);
         return Err(Doubt::Expired(format!("{what}; its maintainer must run `capgate renew`")));
     }
-    if latest.version < seen.version || chain.current().version < seen.trust {
+    if chain.current().version < seen.trust {
+        let what = format!("trust version {} after trust version {}", chain.current().version, seen.trust);
+        return Err(Doubt::Rollback(what));
+    }
+    if latest.version < seen.version {
         let what = format!("version {} after version {}", latest.version, seen.version);
         return Err(Doubt::Rollback(what));
     }
@@ -190,6 +194,7 @@ impl Reader {
     /// Publishers' signatures, then the profile, then its key: a search is only a hint.
     fn verify_profile(&self, raw: &RawProfile, key: &Key) -> Result<Published, Doubt> {
         let what = format!("the profile at log index {}", raw.index);
+        self.check_index(raw.index, &what)?;
         let note = Note::parse(&raw.note).map_err(|e| note_doubt(&what, &e))?;
         let signers = self.chain.at(raw.index).publisher.verify(&note).map_err(|e| note_doubt(&what, &e))?;
         let body =
@@ -208,8 +213,18 @@ impl Reader {
         Ok(Published { index: raw.index, profile, signers, revoked })
     }
 
+    /// The index decides which trust judges the entry. That the entry stands there is vouched for by the registry key
+    /// alone until records carry a proof of inclusion in the log.
+    fn check_index(&self, index: u64, what: &str) -> Result<(), Doubt> {
+        if index < self.latest.log_size {
+            return Ok(());
+        }
+        Err(Doubt::Corrupt(format!("{what} is outside a log of {} entries", self.latest.log_size)))
+    }
+
     fn verify_revocation(&self, index: u64, bytes: &[u8], profile: &Profile) -> Result<Revocation, Doubt> {
         let what = format!("the revocation at log index {index}");
+        self.check_index(index, &what)?;
         let note = Note::parse(bytes).map_err(|e| note_doubt(&what, &e))?;
         self.chain.at(index).publisher.verify_any(&note).map_err(|e| note_doubt(&what, &e))?;
         match Change::read(&note, self.chain.origin()) {

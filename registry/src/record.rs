@@ -101,6 +101,13 @@ pub struct View {
     pub expires: Timestamp,
 }
 
+impl View {
+    /// Tells whether it needs renewing: [`crate::latest::nearly_expired`].
+    pub fn nearly_expired(&self, now: Timestamp) -> bool {
+        crate::latest::nearly_expired(self.issued, self.expires, now)
+    }
+}
+
 /// Finds what is in force under a key. Implementations have verified whatever they return.
 pub trait Lookup {
     /// The record, `None` when the registry holds none, or the doubt under which nothing can be said.

@@ -219,6 +219,9 @@ impl Chain {
         let origin = origin.map_err(|source| TrustError::Signature { version: 1, source })?;
         let trust = read_version(1, &note, &origin)?;
         verify(1, &note, &trust.root)?;
+        if trust.log_index != 0 {
+            return Err(wrong(1, "must judge the log from index 0 on"));
+        }
         Ok(Self { origin, current: trust, earlier: Vec::new() })
     }
 

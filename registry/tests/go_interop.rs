@@ -228,7 +228,7 @@ fn keys_and_notes_made_by_go_are_accepted() {
     let Some(program) = build("sign") else { return };
     for (name, text) in [
         ("example.org/gpu", "# capgate profile v1 example.org/gpu\nschema = \"1.0.0\"\n"),
-        ("Ünïcode", "one\n\ntwo\n\n\n"),
+        ("another.example/with-a-path_and.dots", "one\n\ntwo\n\n\n"),
     ] {
         let mut child =
             Command::new(&program).arg(name).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -225,7 +225,7 @@ fn refused_characters() {
         assert_eq!(check_text(&format!("é\n{character}\n")), Err(problem));
         assert_eq!(sign(&format!("é\n{character}\n"), &[&key("a", 1)]), Err(problem.into()));
     }
-    assert!(check_text("plain, Ünïcode, 漢字, \u{200d}, \u{a0}\n").is_ok());
+    assert!(check_text("plain, Ünïcode, 漢字, \u{a0}\n").is_ok());
     let shown = TextProblem { offset: 3, character: '\u{202e}' }.to_string();
     assert_eq!(shown, "the character U+202E at byte 3 is not allowed in a signed text");
 }

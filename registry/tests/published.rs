@@ -337,3 +337,55 @@ fn a_smaller_or_other_log_than_the_one_seen_is_a_rollback() {
     let other = Some(capgate_registry::merkle::Hash::of(b"another log"));
     assert_eq!(code(Seen { log_root: other, ..seen }), Err("registry-rollback"));
 }
+
+#[test]
+fn verify_names_a_foreign_snapshot_and_a_foreign_signature() {
+    let world = World::new();
+    world.publish(&[world.sign(&profile("one-profile", 1))]).unwrap();
+    let current = world.store.get(&world.open().unwrap().latest().snapshot_path());
+    let root = world.open().unwrap().latest().root;
+    let foreign = format!("snapshot/77-{root}.snap");
+    world.store.set(&foreign, current);
+    let checkpoint =
+        note::add_signature(&world.store.get("log/checkpoint"), &key("somebody.else", 44)).unwrap();
+    world.store.set("log/checkpoint", checkpoint);
+    let report = world.verify();
+    assert_eq!(report.faults.iter().map(|f| f.file.as_str()).collect::<Vec<_>>(), [foreign]);
+    assert!(report.notes.iter().any(|note| note.contains("somebody.else")), "{:?}", report.notes);
+}
+
+#[test]
+fn verify_says_when_the_trust_ends() {
+    let mut world = World::new();
+    let notes = |world: &World| world.verify().notes.join("\n");
+    assert!(!notes(&world).contains("trust expire"));
+    world.now = time("2027-10-01T00:00:00Z");
+    world.publish_to(&world.store, &[], true).unwrap();
+    assert!(notes(&world).contains("its trust expires 2027-12-01"), "{}", notes(&world));
+    world.now = time("2027-12-02T00:00:00Z");
+    assert!(notes(&world).contains("its trust expired 2027-12-01"), "{}", notes(&world));
+}
+
+#[test]
+fn attack_a_signed_size_that_nobody_has_does_not_keep_verify_busy() {
+    let world = World::new();
+    world.publish(&[world.sign(&profile("one-profile", 1))]).unwrap();
+    let mut claimed = world.open().unwrap().latest().clone();
+    claimed.log_size = 1 << 60;
+    let text = note::compose(Kind::Latest, &origin(), &claimed.to_toml()).unwrap();
+    world.store.set(latest::PATH, note::sign(&text, &[&world.registry]).unwrap());
+    let faults = world.verify().faults;
+    assert!(faults.iter().any(|f| f.file == "log/checkpoint"), "{faults:?}");
+}
+
+#[test]
+fn attack_a_record_from_beyond_the_log_is_corrupt() {
+    let world = World::new();
+    world.publish(&[world.sign(&profile("one-profile", 1))]).unwrap();
+    let mut claimed = world.open().unwrap().latest().clone();
+    claimed.log_size = 0;
+    let text = note::compose(Kind::Latest, &origin(), &claimed.to_toml()).unwrap();
+    world.store.set(latest::PATH, note::sign(&text, &[&world.registry]).unwrap());
+    let found = world.open().unwrap().lookup(&first_key(&profile("one-profile", 1)));
+    assert!(matches!(found, Err(Doubt::Corrupt(_))), "{found:?}");
+}

@@ -1,6 +1,6 @@
 //! Rows 6 to 8: what the registry holds about this combination.
 
-use capgate_registry::combination::{Combination, Key};
+use capgate_registry::combination::{Combination, Key, Workload};
 use capgate_registry::os::Build;
 use capgate_registry::profile::{Profile, Verdict};
 use capgate_registry::record::{Lookup, Published, Record};
@@ -24,6 +24,23 @@ pub(super) struct Chosen {
 impl Chosen {
     pub(super) fn profile(&self) -> &Profile {
         &self.published.profile
+    }
+
+    /// Row 9. A digest that both sides know must agree. A file may hold several programs, one for each kind of
+    /// processor, so a profile that was found by the file's SHA-256 need not be about the one that runs.
+    pub(super) fn check_program(&self, machine: &Machine<'_>) -> Result<(), Refusal> {
+        let tested = &self.profile().workload;
+        for &here in &machine.identities {
+            let there = match here {
+                Workload::Sha256(_) => tested.sha256.map(Workload::Sha256),
+                Workload::CdHash(_) => tested.cdhash.map(Workload::CdHash),
+            };
+            if let Some(there) = there.filter(|&there| there != here) {
+                let detail = format!("tested with `{there}`, this program is `{here}`");
+                return Err(self.refuse(Reason::ProfileDiffers, detail));
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn refuse(&self, reason: Reason, detail: impl Into<Box<str>>) -> Refusal {

@@ -79,7 +79,7 @@ pub(super) fn build(chosen: &Chosen, values: Values, view: &View, now: Timestamp
     if correctness == Correctness::Untested {
         warnings.push("correctness-untested".to_owned());
     }
-    if expires_soon(view, now) {
+    if view.nearly_expired(now) {
         warnings.push("registry-expires-soon".to_owned());
     }
     warnings.sort_unstable();
@@ -115,11 +115,4 @@ fn models(chosen: &Chosen, values: Values) -> Vec<TestedModel> {
         }
     }
     models
-}
-
-/// From a third of its time left.
-fn expires_soon(view: &View, now: Timestamp) -> bool {
-    let whole = view.expires.duration_since(view.issued);
-    let left = view.expires.duration_since(now);
-    left.as_secs() <= whole.as_secs() / 3
 }

@@ -10,8 +10,9 @@
 //!    6  no profile for the combination                                     no-profile
 //!    7  revoked; several live                                              revoked ambiguous
 //!    8  tested, and stock is what is wanted                                verdict-stock
-//!    9  outside the hard bounds; tested on another model or feature level  out-of-bounds profile-differs
-//!   10  the site's demands on evidence                                     evidence-…
+//!    9  outside the hard bounds; tested with another digest of the         out-of-bounds profile-differs
+//!       program, or on another model or feature level
+//!   10  no evidence, or not acknowledged; the site's demands on evidence   evidence-… unacknowledged
 //!   11  no tested set within the site's ceilings                           site-ceiling
 //!   12  the site only observes                                             observed
 //!   13  the line could not be written          [`Decision::after_log`]     log-unwritable
@@ -115,6 +116,7 @@ fn judge(input: &Input<'_>) -> Result<Grant, Refusal> {
     let chosen = resolved?;
     // 9. Bounds are judged over the whole profile: one impossible set makes all its sets doubtful.
     sets::check_bounds(&chosen)?;
+    chosen.check_program(&machine)?;
     sets::check_tested_on(&chosen, &machine, host.statement)?;
     // 10 and 11. What is left of the sets.
     let allowed = allowed.unwrap_or_default();

@@ -1,6 +1,8 @@
 //! Rows 5 and 9 to 11: which tested sets are left.
 
-use capgate_registry::profile::{Evidence, EvidenceKind, FeatureLevel, Outcome, Values};
+use capgate_registry::profile::{
+    Acknowledgement, Evidence, EvidenceKind, FeatureLevel, Outcome, Profile, Values, must_acknowledge,
+};
 use jiff::Timestamp;
 use jiff::tz::Offset;
 
@@ -95,7 +97,8 @@ pub(super) fn check_tested_on(
     }
 }
 
-/// Row 10, each kind of demand in turn.
+/// Row 10: what every set needs, whatever the site says, then each kind of demand in turn. Each check keeps or removes a
+/// set by itself, so that a rule of the site which removes others cannot bring one back.
 pub(super) fn keep_demanded(
     mut sets: Vec<Values>,
     chosen: &Chosen,
@@ -105,6 +108,17 @@ pub(super) fn keep_demanded(
     let none = Demand::default();
     let demand = site.map_or(&none, |site| &site.demand);
     let evidence = |values| Judged { items: chosen.profile().evidence_for(values).collect(), demand };
+    sets.retain(|&values| !evidence(values).items.is_empty());
+    if sets.is_empty() {
+        return Err(chosen.refuse(Reason::EvidenceMissing, "no evidence names a set that is left"));
+    }
+    let before = sets.clone();
+    sets.retain(|&values| silent(chosen.profile(), values).is_none());
+    if sets.is_empty() {
+        let unsaid = before.iter().find_map(|&values| Some((values, silent(chosen.profile(), values)?)));
+        let detail = unsaid.map(|(values, word)| format!("`{values}` does not say `{}`", word.word()));
+        return Err(chosen.refuse(Reason::Unacknowledged, detail.unwrap_or_default()));
+    }
     // A failed test counts with or without a demand: wrong answers were seen with these very values.
     sets.retain(|&values| evidence(values).correct());
     if sets.is_empty() {
@@ -124,6 +138,13 @@ pub(super) fn keep_demanded(
     }
     check_signers(chosen, demand)?;
     Ok(sets)
+}
+
+/// What these values must say aloud and do not. Where they are listed twice, each entry must say it.
+fn silent(profile: &Profile, values: Values) -> Option<Acknowledgement> {
+    let mut sets = profile.overrides.iter().filter(|set| set.values == values);
+    let wanted = must_acknowledge(profile, values);
+    sets.find_map(|set| wanted.iter().copied().find(|word| !set.acknowledges.contains(word)))
 }
 
 /// The evidence about one set, and what is demanded of it.

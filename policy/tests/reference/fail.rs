@@ -1,7 +1,7 @@
 //! One way or another to make each reason's check fail.
 
 use capgate_policy::decide::{LoadedImage, Seen};
-use capgate_policy::facts::{Fact, Source};
+use capgate_policy::facts::{Fact, Sha256Trust, Source};
 use capgate_policy::host::{HostState, HostStatement};
 use capgate_policy::reason::Reason;
 use capgate_policy::site::{Conditions, Mode};
@@ -14,7 +14,7 @@ use jiff::SignedDuration;
 
 use super::generate::{policy, random_conditions, rule, site_doubt, world_day};
 use super::rng::Rng;
-use crate::support::{World, file, machine, revocation, statement};
+use crate::support::{World, cdhash, file, machine, revocation, sha256, statement};
 
 pub fn because(reason: Reason, world: &mut World, rng: &mut Rng) {
     match reason.row() {
@@ -129,7 +129,7 @@ fn facts(reason: Reason, world: &mut World, rng: &mut Rng) {
             if rng.one_in(2) {
                 world.facts.program.sha256 = Fact::Missing;
             } else {
-                world.facts.program.sha256_trust = capgate_policy::facts::Sha256Trust::Unproven;
+                world.facts.program.sha256_trust = Sha256Trust::Unproven;
             }
         }
         _ if rng.one_in(2) => world.facts.program.cdhash = unknown(false),
@@ -235,6 +235,9 @@ fn profile(reason: Reason, world: &mut World, rng: &mut Rng) {
         });
         return;
     }
+    if rng.one_in(3) {
+        return another_program(world, rng);
+    }
     world.facts.source = machine();
     if rng.one_in(2) {
         world.change_profiles(|profile| profile.guest.model = "VirtualMac2,2".into());
@@ -243,8 +246,41 @@ fn profile(reason: Reason, world: &mut World, rng: &mut Rng) {
     }
 }
 
+/// Found by one digest, while the other, which both sides know, differs: on the machine or in the profile.
+fn another_program(world: &mut World, rng: &mut Rng) {
+    let found_by_sha256 = world.registry.shelves[1].published.is_empty()
+        || (rng.one_in(2) && !world.registry.shelves[0].published.is_empty());
+    let here = rng.one_in(2);
+    let program = &mut world.facts.program;
+    (program.sha256, program.cdhash) = (Fact::Known(sha256()), Fact::Known(cdhash()));
+    program.sha256_trust = Sha256Trust::SameBytes;
+    match (found_by_sha256, here) {
+        (true, true) => program.cdhash = Fact::Known(Hex([0x77; 20])),
+        (false, true) => program.sha256 = Fact::Known(Hex([0x77; 32])),
+        (true, false) => {
+            world.registry.shelves[1].published.clear();
+            world.change_profiles(|profile| profile.workload.cdhash = Some(Hex([0x77; 20])));
+        }
+        (false, false) => {
+            world.registry.shelves[0].published.clear();
+            world.change_profiles(|profile| profile.workload.sha256 = Some(Hex([0x77; 32])));
+        }
+    }
+}
+
 fn demand(reason: Reason, world: &mut World, rng: &mut Rng) {
     match reason {
+        Reason::EvidenceMissing => {
+            let how = rng.below(3);
+            world.change_profiles(|profile| match how {
+                0 => profile.evidence.clear(),
+                1 => profile.evidence.iter_mut().for_each(|item| item.values = None),
+                _ => profile.evidence.iter_mut().filter_map(|item| item.values.as_mut()).for_each(|values| {
+                    values.apple_family_max = 1010;
+                }),
+            });
+        }
+        Reason::Unacknowledged => silence(world, rng),
         Reason::EvidenceCorrectness if rng.one_in(2) => {
             policy(world).demand.correctness = true;
             world.change_profiles(|profile| {
@@ -257,6 +293,16 @@ fn demand(reason: Reason, world: &mut World, rng: &mut Rng) {
                 item.outcome = Some(Outcome::Fail);
             }
         }),
+        Reason::EvidenceSamples if rng.one_in(3) => {
+            policy(world).demand.samples = Some(1);
+            world.change_profiles(|profile| {
+                profile
+                    .evidence
+                    .iter_mut()
+                    .flat_map(|item| &mut item.tests)
+                    .for_each(|test| test.changed = None);
+            });
+        }
         Reason::EvidenceSamples => policy(world).demand.samples = Some(21),
         Reason::EvidenceAge if rng.one_in(3) => {
             policy(world).demand.max_age_days = Some(1000);
@@ -286,6 +332,28 @@ fn demand(reason: Reason, world: &mut World, rng: &mut Rng) {
     }
 }
 
+/// Something is so of every set, and none says it.
+fn silence(world: &mut World, rng: &mut Rng) {
+    let how = rng.below(4);
+    world.change_profiles(|profile| {
+        let unsaid = match how {
+            0 | 1 => {
+                profile.host.answers.apple_family = if how == 0 { None } else { Some(1005) };
+                Acknowledgement::AboveHostFamily
+            }
+            2 => {
+                profile.host.answers.max_threadgroup_memory = 16_384;
+                Acknowledgement::AboveHostMemory
+            }
+            _ => {
+                profile.workload.images.clear();
+                Acknowledgement::ImagesUnrecorded
+            }
+        };
+        profile.overrides.iter_mut().for_each(|set| set.acknowledges.retain(|&word| word != unsaid));
+    });
+}
+
 fn afterwards(reason: Reason, world: &mut World, rng: &mut Rng) {
     let image =
         |name: &str, byte| LoadedImage { name: name.into(), sha256: Some(Hex([byte; 32])), cdhash: None };
@@ -293,15 +361,18 @@ fn afterwards(reason: Reason, world: &mut World, rng: &mut Rng) {
         Reason::LogUnwritable => world.log = Err("no space left".into()),
         Reason::ImageUnrecorded => {
             let interpreter = rng.one_in(2);
+            let name =
+                rng.pick(&["python3.12", "python3.13t", "python3-intel64", "pythonw", "node22", "Rscript"]);
             world.change_profiles(|profile| {
                 profile.workload.images.clear();
-                if interpreter {
-                    profile.workload.name = "python3.12".into();
-                    profile.overrides.iter_mut().for_each(|set| {
-                        set.acknowledges.push(Acknowledgement::ImagesUnrecorded);
-                    });
-                } else {
-                    profile.overrides.iter_mut().take(1).for_each(|set| set.acknowledges.clear());
+                for set in &mut profile.overrides {
+                    set.acknowledges.push(Acknowledgement::ImagesUnrecorded);
+                }
+                if interpreter || profile.overrides.len() < 2 {
+                    profile.workload.name = name.into();
+                } else if let Some(last) = profile.overrides.last_mut() {
+                    // The set before it says so.
+                    last.acknowledges.retain(|&word| word != Acknowledgement::ImagesUnrecorded);
                 }
             });
         }

@@ -100,7 +100,20 @@ fn vary_profile(world: &mut World, rng: &mut Rng) {
     profile.evidence.clear();
     for &(family, memory) in SETS.iter().cycle().skip(start).take(count) {
         let values = Values { apple_family_max: family, max_threadgroup_memory: memory };
-        profile.overrides.push(OverrideSet { values, acknowledges: vec![Acknowledgement::AboveHostFamily] });
+        let mut acknowledges = Vec::new();
+        if family > 1007 {
+            acknowledges.push(Acknowledgement::AboveHostFamily);
+        }
+        if memory > 32_768 {
+            acknowledges.push(Acknowledgement::AboveHostMemory);
+        }
+        if rng.one_in(30) {
+            acknowledges.pop();
+        }
+        profile.overrides.push(OverrideSet { values, acknowledges });
+        if rng.one_in(30) {
+            continue;
+        }
         for item in template.iter().take(1 + rng.below(template.len())) {
             let mut item = item.clone();
             item.values = Some(values);
@@ -113,6 +126,9 @@ fn vary_profile(world: &mut World, rng: &mut Rng) {
                     arm.n = samples + u64::from(rng.one_in(2));
                     arm
                 });
+                if rng.one_in(20) {
+                    item.tests[0].changed = None;
+                }
             } else if rng.one_in(20) {
                 item.outcome = Some(Outcome::Fail);
             }

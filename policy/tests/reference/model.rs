@@ -295,6 +295,15 @@ fn about_profile(world: &World, published: &Published) -> Failed {
         }
         _ => false,
     };
+    let here: BTreeSet<Workload> = identities(world).into_iter().collect();
+    let sha256s: BTreeSet<Workload> =
+        here.iter().copied().filter(|id| matches!(id, Workload::Sha256(_))).collect();
+    let cdhashes: BTreeSet<Workload> = here.difference(&sha256s).copied().collect();
+    let strange = |tested: Option<Workload>, known: &BTreeSet<Workload>| {
+        tested.is_some_and(|id| !known.is_empty() && !known.contains(&id))
+    };
+    let other_program = strange(profile.workload.sha256.map(Workload::Sha256), &sha256s)
+        || strange(profile.workload.cdhash.map(Workload::CdHash), &cdhashes);
     let few = policy(world).is_some_and(|site| {
         let signers: BTreeSet<&String> = published.signers.iter().collect();
         let demanded: BTreeSet<&String> = site.demand.signers.iter().collect();
@@ -305,7 +314,7 @@ fn about_profile(world: &World, published: &Published) -> Failed {
     let observed = policy(world).is_some_and(|site| site.mode == Mode::Observe);
     failed(&[
         (impossible, Reason::OutOfBounds),
-        (differs, Reason::ProfileDiffers),
+        (differs || other_program, Reason::ProfileDiffers),
         (few, Reason::EvidenceSigners),
         (observed, Reason::Observed),
     ])
@@ -318,13 +327,16 @@ fn about_set(world: &World, published: &Published, values: Values) -> Failed {
     let about: Vec<_> = profile.evidence.iter().filter(|item| item.values == Some(values)).collect();
     let tests: Vec<_> = about.iter().filter(|item| item.kind == EvidenceKind::Correctness).collect();
     let wrong = tests.iter().any(|item| item.outcome == Some(Outcome::Fail));
-    let Some(site) = policy(world) else {
-        return failed(&[(wrong, Reason::EvidenceCorrectness)]).into_iter().collect();
-    };
+    let always = failed(&[
+        (about.is_empty(), Reason::EvidenceMissing),
+        (!says_all(profile, values), Reason::Unacknowledged),
+        (wrong, Reason::EvidenceCorrectness),
+    ]);
+    let Some(site) = policy(world) else { return always.into_iter().collect() };
     let demand = &site.demand;
     let right: Vec<_> = tests.iter().filter(|item| item.outcome == Some(Outcome::Pass)).collect();
     let poorest = |item: &capgate_registry::profile::Evidence| {
-        let arms = item.tests.iter().flat_map(|t| [t.stock.n, t.changed.map_or(u64::MAX, |arm| arm.n)]);
+        let arms = item.tests.iter().flat_map(|t| [t.stock.n, t.changed.map_or(0, |arm| arm.n)]);
         arms.min().unwrap_or(0)
     };
     let enough: Vec<_> = about
@@ -344,15 +356,31 @@ fn about_set(world: &World, published: &Published, values: Values) -> Failed {
     let ceiling = site.ceiling;
     let too_high = values.apple_family_max > ceiling.apple_family_max.unwrap_or(u64::MAX)
         || values.max_threadgroup_memory > ceiling.max_threadgroup_memory.unwrap_or(u64::MAX);
-    failed(&[
+    let demanded = failed(&[
         (is_denied(world, values), Reason::SiteDenied),
-        (wrong || (demand.correctness && right.is_empty()), Reason::EvidenceCorrectness),
+        (demand.correctness && right.is_empty(), Reason::EvidenceCorrectness),
         (demand.samples.is_some() && enough.is_empty(), Reason::EvidenceSamples),
         (old, Reason::EvidenceAge),
         (too_high, Reason::SiteCeiling),
-    ])
-    .into_iter()
-    .collect()
+    ]);
+    always.into_iter().chain(demanded).collect()
+}
+
+/// Each entry with these values says everything that is so of them.
+fn says_all(profile: &Profile, values: Values) -> bool {
+    let host = &profile.host.answers;
+    let mut so = vec![];
+    if profile.workload.images.is_empty() {
+        so.push(Acknowledgement::ImagesUnrecorded);
+    }
+    if values.max_threadgroup_memory > host.max_threadgroup_memory {
+        so.push(Acknowledgement::AboveHostMemory);
+    }
+    if values.apple_family_max > host.apple_family.unwrap_or(0) {
+        so.push(Acknowledgement::AboveHostFamily);
+    }
+    let entries = profile.overrides.iter().filter(|set| set.values == values);
+    entries.flat_map(|set| so.iter().map(|word| set.acknowledges.contains(word))).all(|said| said)
 }
 
 fn is_denied(world: &World, values: Values) -> bool {
@@ -367,7 +395,8 @@ fn is_denied(world: &World, values: Values) -> bool {
 
 fn afterwards(world: &World, profile: &Profile) -> Vec<Reason> {
     let every = |word| profile.overrides.iter().all(|set| set.acknowledges.contains(&word));
-    let name = profile.workload.name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let name = profile.workload.name.to_lowercase();
+    let name = name.split(|c: char| c.is_ascii_digit()).next().unwrap().trim_end_matches(['.', '-', '_']);
     let listed = &profile.workload.images;
     let silent = !every(Acknowledgement::ImagesUnrecorded) || INTERPRETERS.contains(&name);
     let loaded = &world.device.images;

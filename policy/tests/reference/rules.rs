@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use capgate_policy::facts::parse_facts_file;
+use capgate_policy::facts::{Fact, Sha256Trust, parse_facts_file};
 use capgate_policy::host::HostState;
 use capgate_policy::reason::Reason;
 use capgate_policy::site::{SitePolicy, check};
-use capgate_registry::combination::Workload;
-use capgate_registry::profile::{ProfileId, Values};
+use capgate_registry::combination::{Hex, Workload};
+use capgate_registry::profile::{Acknowledgement, ProfileId, Values, Verdict};
 use proptest::prelude::*;
 
 use super::rng::Rng;
 use super::{fail, generate};
-use crate::support::{World, site};
+use crate::support::{World, revocation, site};
 
 #[test]
 fn rule_1_only_tested_values() {
@@ -38,6 +38,85 @@ fn rule_1_a_ceiling_is_never_reported() {
     };
     let lower = Values { apple_family_max: 1007, max_threadgroup_memory: 32_768 };
     assert_eq!(world.run().values(), Some(lower));
+}
+
+/// Attack: a universal file whose arm64 half was tested is started as its other half. Its SHA-256 is the tested one,
+/// proven from the same bytes; what runs is not.
+#[test]
+fn rule_1_the_untested_slice_of_a_universal_file_is_stock() {
+    let mut world = World::tested();
+    world.facts.program.cdhash = Fact::Known(Hex([0x77; 20]));
+    assert_eq!(world.run().reason(), Some(Reason::ProfileDiffers));
+    // Revoked and stock say more, and refuse too.
+    let mut revoked = world.clone();
+    revoked.change_published(|published| published.revoked = Some(revocation(&published.profile)));
+    assert_eq!(revoked.run().reason(), Some(Reason::Revoked));
+    let mut stock = world.clone();
+    stock.change_profiles(|profile| profile.verdict = Verdict::Stock);
+    assert_eq!(stock.run().reason(), Some(Reason::VerdictStock));
+    // A profile that names no cdhash is still found by its SHA-256.
+    world.change_profiles(|profile| profile.workload.cdhash = None);
+    world.registry.shelves[1].published.clear();
+    assert!(world.run().grant().is_some());
+}
+
+/// The other way round: the tested cdhash in a file that is proven to be another one.
+#[test]
+fn rule_1_a_tested_cdhash_in_another_file_is_stock() {
+    let mut world = World::tested();
+    world.facts.program.sha256 = Fact::Known(Hex([0x77; 32]));
+    assert_eq!(world.run().reason(), Some(Reason::ProfileDiffers));
+    // A digest that does not count is not known.
+    world.facts.program.sha256_trust = Sha256Trust::Unproven;
+    assert!(world.run().grant().is_some());
+}
+
+/// Attack: a publisher signs a set that nobody measured, and lint was never run.
+#[test]
+fn rule_1_a_set_that_no_evidence_names_is_never_granted() {
+    let first = Values { apple_family_max: 1009, max_threadgroup_memory: 65_536 };
+    let second = Values { apple_family_max: 1007, max_threadgroup_memory: 32_768 };
+    let mut world = World::tested();
+    world.change_profiles(|profile| profile.evidence.retain(|item| item.values != Some(first)));
+    assert_eq!(world.run().values(), Some(second));
+    world.change_profiles(|profile| profile.evidence.clear());
+    assert_eq!(world.run().reason(), Some(Reason::EvidenceMissing));
+}
+
+/// Attack: values above the host's own, or unrecorded images, without a word about it.
+#[test]
+fn rule_1_nothing_that_must_be_acknowledged_is_granted_silently() {
+    for word in [Acknowledgement::AboveHostFamily, Acknowledgement::AboveHostMemory] {
+        let mut world = World::tested();
+        world.change_profiles(|profile| profile.overrides[0].acknowledges.retain(|&said| said != word));
+        let lower = Values { apple_family_max: 1007, max_threadgroup_memory: 32_768 };
+        assert_eq!(world.run().values(), Some(lower), "{word:?}");
+        world.change_profiles(|profile| profile.overrides.truncate(1));
+        assert_eq!(world.run().reason(), Some(Reason::Unacknowledged), "{word:?}");
+    }
+    let mut world = World::tested();
+    world.change_profiles(|profile| profile.workload.images.clear());
+    assert_eq!(world.run().reason(), Some(Reason::Unacknowledged));
+    // Listed twice, once with the words: the silent entry counts.
+    let mut world = World::tested();
+    world.change_profiles(|profile| {
+        let mut twin = profile.overrides[0].clone();
+        twin.acknowledges.clear();
+        profile.overrides[1] = twin;
+    });
+    assert_eq!(world.run().reason(), Some(Reason::Unacknowledged));
+}
+
+/// Attack: many samples of stock alone, filed as evidence for the values.
+#[test]
+fn rule_1_samples_of_stock_alone_meet_no_demand_for_samples() {
+    let mut world = World { site: Some(site("[demand]\nsamples = 1")), ..World::tested() };
+    world.change_profiles(|profile| {
+        for test in profile.evidence.iter_mut().flat_map(|item| &mut item.tests) {
+            (test.stock.n, test.changed) = (1_000, None);
+        }
+    });
+    assert_eq!(world.run().reason(), Some(Reason::EvidenceSamples));
 }
 
 #[test]
@@ -124,6 +203,7 @@ proptest! {
         world.change_profiles(|profile| {
             profile.overrides.truncate(1);
             profile.overrides[0].values = values;
+            profile.evidence.iter_mut().for_each(|item| item.values = Some(values));
         });
         let possible = (1001..=1010).contains(&family) && [32_768, 65_536].contains(&memory);
         let decision = world.run();

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use toml::de::DeTable;
 
-pub use problem::{Problem, Problems, Severity, nearest, position};
+pub use problem::{MOST_PROBLEMS, Problem, Problems, Severity, nearest, position};
 pub use table::Table;
 
 use crate::text;
@@ -44,7 +44,12 @@ pub fn read<T>(
     let problems = Problems::default();
     let value = decode(input, cap, &problems).and_then(|text| build_root(text, &problems, build));
     let value = if problems.any_malformed() { None } else { value };
-    (value, problems.into_sorted())
+    let mut problems = problems.into_sorted();
+    for problem in &mut problems {
+        problem.span.start = problem.span.start.min(input.len());
+        problem.span.end = problem.span.end.min(input.len());
+    }
+    (value, problems)
 }
 
 fn decode<'i>(input: &'i [u8], cap: usize, problems: &Problems) -> Option<&'i str> {
@@ -90,7 +95,7 @@ fn character_help(c: char) -> String {
 
 fn build_root<T>(text: &str, problems: &Problems, build: impl FnOnce(&Table<'_>) -> Option<T>) -> Option<T> {
     let (root, errors) = DeTable::parse_recoverable(text);
-    for error in &errors {
+    for error in errors.iter().take(MOST_PROBLEMS) {
         let span = error.span().unwrap_or(text.len()..text.len());
         problems.malformed(span, format!("not TOML: {}", error.message()), None);
     }
@@ -172,6 +177,31 @@ mod tests {
         assert!(problems("name = \n[[[\n")[0].contains("not TOML"));
         let (value, found) = read(b"a = \"\xff\"\n", 100, |_| Some(()));
         assert!(value.is_none() && found[0].message.contains("UTF-8"));
+    }
+
+    /// Each of these was worth a walk through the whole document once: 28,000 took minutes.
+    #[test]
+    fn attack_a_document_of_problems_is_read_once() {
+        let input = "[[deny]]\nmdoe = 1\n".repeat(28_000);
+        let (value, problems) = read(input.as_bytes(), 1 << 20, |table| {
+            for inner in table.tables("deny") {
+                inner.require_string("name");
+                inner.finish();
+            }
+            table.finish();
+            Some(())
+        });
+        assert!(value.is_none());
+        assert_eq!(problems.len(), MOST_PROBLEMS + 1);
+        assert!(problems.last().unwrap().message.contains("more than 100 problems"));
+    }
+
+    #[test]
+    fn attack_a_key_that_clears_the_screen_is_shown_escaped() {
+        assert_eq!(
+            problems("\"\\u001b[2J\\u202e\" = 1\nname = \"a\"\n"),
+            ["(1, 1) unknown key `\\u{1b}[2J\\u{202e}`"]
+        );
     }
 
     #[test]

@@ -25,6 +25,9 @@ pub struct Problem {
     pub help: Option<String>,
 }
 
+/// Most problems of one document that are kept; hostile input must not cost more than a reader can use.
+pub const MOST_PROBLEMS: usize = 100;
+
 /// Collects the problems of one document.
 #[derive(Debug, Default)]
 pub struct Problems(RefCell<Vec<Problem>>);
@@ -41,7 +44,22 @@ impl Problems {
     }
 
     fn push(&self, severity: Severity, span: Range<usize>, message: String, help: Option<String>) {
-        self.0.borrow_mut().push(Problem { severity, span, message, help });
+        let mut all = self.0.borrow_mut();
+        match all.len() {
+            0..MOST_PROBLEMS => all.push(Problem { severity, span, message, help }),
+            MOST_PROBLEMS => {
+                let message = format!("has more than {MOST_PROBLEMS} problems; the rest is not listed");
+                // It stands last, and counts as the worst there can be.
+                let span = usize::MAX..usize::MAX;
+                all.push(Problem { severity: Severity::Malformed, span, message, help: None });
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells whether further problems are no longer kept, so that nobody needs to word them.
+    pub fn is_full(&self) -> bool {
+        self.0.borrow().len() > MOST_PROBLEMS
     }
 
     /// Tells whether anything made the document unreadable so far.

@@ -269,6 +269,9 @@ impl<'a> Table<'a> {
             if asked.contains(&name) {
                 continue;
             }
+            if self.problems.is_full() {
+                return;
+            }
             let known = asked.iter().copied().filter(|k| !self.has(k));
             let help = nearest(name, known).map_or_else(
                 || (!asked.is_empty()).then(|| format!("known here: {}", asked.join(", "))),
@@ -301,9 +304,13 @@ impl<'a> Table<'a> {
 
     /// The key with the path to it. Searched for only when there is a problem: most documents have none.
     fn name(&self, key: &str) -> String {
+        let key = text::visible(key);
+        if self.problems.is_full() {
+            return key.into_owned();
+        }
         let mut path = String::new();
         push_path(&mut path, self.root, self.table);
-        path + key
+        path + &key
     }
 
     fn check_string(&self, key: &str, string: &'a str, span: Range<usize>) -> Option<Spanned<&'a str>> {
@@ -346,7 +353,7 @@ fn push_path(path: &mut String, from: &DeTable<'_>, target: &DeTable<'_>) -> boo
     let same = std::ptr::eq(std::ptr::from_ref(from).cast::<()>(), std::ptr::from_ref(target).cast());
     same || from.iter().any(|(key, value)| {
         let length = path.len();
-        path.push_str(key.get_ref());
+        path.push_str(&text::visible(key.get_ref()));
         let found = match value.get_ref() {
             DeValue::Table(table) => push_part(path, "", table, target),
             DeValue::Array(items) => items.iter().enumerate().any(|(i, item)| match item.get_ref() {

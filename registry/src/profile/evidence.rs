@@ -93,7 +93,7 @@ pub struct TestResult {
     pub name: String,
     /// Without any override.
     pub stock: Arm,
-    /// With the override; absent in evidence for stock.
+    /// With the override; absent only in evidence that names no set.
     pub changed: Option<Arm>,
     /// On the bare host.
     pub host: Option<Arm>,
@@ -129,10 +129,16 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Fewest samples of any arm of any test; 0 when there is no test.
+    /// Fewest samples of any arm of any test; 0 when there is no test. Where the evidence names values, a test without
+    /// an arm that ran with them has none.
     pub fn fewest_samples(&self) -> u64 {
-        let arms = self.tests.iter().flat_map(|t| [Some(t.stock), t.changed]).flatten();
-        arms.map(|arm| arm.n).min().unwrap_or(0)
+        let changed = |test: &TestResult| match (test.changed, self.values) {
+            (Some(arm), _) => Some(arm.n),
+            (None, Some(_)) => Some(0),
+            (None, None) => None,
+        };
+        let arms = self.tests.iter().flat_map(|test| [Some(test.stock.n), changed(test)]).flatten();
+        arms.min().unwrap_or(0)
     }
 }
 

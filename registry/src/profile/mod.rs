@@ -21,7 +21,7 @@ pub use evidence::{Arm, Evidence, EvidenceKind, Model, Outcome, Shim, ShimName, 
 pub use id::{IdError, ProfileId};
 pub use read::{read_os, read_schema};
 pub use revocation::{Revocation, Severity};
-pub use rules::{INTERPRETERS, is_interpreter};
+pub use rules::{INTERPRETERS, is_interpreter, must_acknowledge};
 
 /// Largest profile that is read, in bytes.
 pub const MAX_BYTES: usize = 16_000;

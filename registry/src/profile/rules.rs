@@ -2,17 +2,20 @@
 
 use std::ops::Range;
 
-use super::{Acknowledgement, OverrideSet, Profile, Values, Verdict};
+use super::{Acknowledgement, Evidence, EvidenceKind, OverrideSet, Profile, Values, Verdict};
 use crate::document::Table;
 
 /// Programs that run other people's code: their own digest says nothing about what talks to Metal.
-pub const INTERPRETERS: [&str; 18] = [
+pub const INTERPRETERS: [&str; 22] = [
     "bash",
     "bun",
     "deno",
+    "ipython",
     "java",
+    "javaw",
     "julia",
     "lua",
+    "luajit",
     "node",
     "nodejs",
     "osascript",
@@ -20,6 +23,7 @@ pub const INTERPRETERS: [&str; 18] = [
     "php",
     "pypy",
     "python",
+    "pythonw",
     "r",
     "rscript",
     "ruby",
@@ -151,8 +155,8 @@ fn raises_nothing(profile: &Profile, values: Values) -> bool {
         && values.max_threadgroup_memory <= stock.max_threadgroup_memory
 }
 
-/// What this set must say aloud. A host family that nobody recorded counts as exceeded.
-fn must_acknowledge(profile: &Profile, values: Values) -> Vec<Acknowledgement> {
+/// What these values of the profile must say aloud. A host family that nobody recorded counts as exceeded.
+pub fn must_acknowledge(profile: &Profile, values: Values) -> Vec<Acknowledgement> {
     let host = profile.host.answers;
     let above_family = host.apple_family.is_none_or(|family| values.apple_family_max > family);
     let above_memory = values.max_threadgroup_memory > host.max_threadgroup_memory;
@@ -175,11 +179,14 @@ fn why(word: Acknowledgement) -> &'static str {
     }
 }
 
-/// Tells whether a program's name is an interpreter's: `python`, `python3.12`, `/usr/bin/node`.
+/// Tells whether a program's name is an interpreter's: `python`, `python3.13t`, `/usr/bin/node`, `Rscript`. Anything may
+/// follow a version, so that `python3-intel64` is one; a name too many only has to list its images.
 pub fn is_interpreter(name: &str) -> bool {
-    let file = name.rsplit('/').next().unwrap_or(name).to_lowercase();
-    let stem = file.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '_'));
-    INTERPRETERS.contains(&stem)
+    let file = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
+    INTERPRETERS.iter().any(|word| {
+        let rest = file.strip_prefix(word).map(|rest| rest.trim_start_matches(['.', '-', '_']));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit()))
+    })
 }
 
 fn check_evidence(profile: &Profile, places: &Places<'_, '_>) {
@@ -204,6 +211,7 @@ fn check_evidence(profile: &Profile, places: &Places<'_, '_>) {
         );
     }
     for (item, span) in profile.evidence.iter().zip(&places.evidence) {
+        check_arms(item, span, places);
         let listed =
             item.values.is_none_or(|values| profile.overrides.iter().any(|set| set.values == values));
         match (profile.verdict, item.values) {
@@ -215,6 +223,36 @@ fn check_evidence(profile: &Profile, places: &Places<'_, '_>) {
                 rule(places, span.clone(), message, "add the set to [[override]], or remove the evidence");
             }
             _ => {}
+        }
+    }
+}
+
+/// Whatever the verdict: evidence that names values was measured with them, in each of its tests.
+fn check_arms(item: &Evidence, span: &Range<usize>, places: &Places<'_, '_>) {
+    let Some(values) = item.values.filter(|_| item.kind == EvidenceKind::Speed) else { return };
+    for test in item.tests.iter().filter(|test| test.changed.is_none()) {
+        let message = format!("test `{}` was not run with `{values}`, which the evidence names", test.name);
+        rule(places, span.clone(), message, "add `override = { n, median, cv }` to the test, or remove it");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Attack: an interpreter under another of its names, so that its images may stay unrecorded.
+    #[test]
+    fn interpreters_are_known_by_every_name_they_are_installed_under() {
+        let names = "python python3 python3.12 python3.13t pythonw pythonw3.11 python3-intel64 ipython ipython3 pypy3 \
+                     pypy3.10 node node22 nodejs Rscript R /usr/bin/node /opt/Python/Python lua5.4 luajit-2.1 javaw \
+                     PYTHON3.13T python-3.12 perl5.34-arm64";
+        for name in names.split(' ') {
+            assert!(is_interpreter(name), "{name}");
+        }
+        let names = "llama-bench llama-cli mlx-lm nodebench pythonic rust runner shader-bench ollama perlin \
+                     /usr/bin/python3/llama-bench 3python";
+        for name in names.split(' ') {
+            assert!(!is_interpreter(name), "{name}");
         }
     }
 }

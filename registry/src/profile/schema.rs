@@ -90,7 +90,12 @@ fn acknowledges(word: &str) -> Value {
 }
 
 fn interpreter() -> String {
-    format!("^(.*/)?({})[0-9._-]*$", INTERPRETERS.join("|"))
+    // A schema has no way to ignore case but this.
+    let either = |c: char| {
+        if c.is_ascii_alphabetic() { format!("[{}{c}]", c.to_ascii_uppercase()) } else { c.to_string() }
+    };
+    let names: Vec<String> = INTERPRETERS.iter().map(|word| word.chars().map(either).collect()).collect();
+    format!("^(.*/)?({})[._-]*([0-9][^/]*)?$", names.join("|"))
 }
 
 fn host() -> Value {
@@ -161,6 +166,10 @@ fn evidence() -> Value {
     );
     let each_kind = json!([
         { "if": { "properties": { "kind": { "const": "speed" } } }, "then": { "required": ["test"] } },
+        {
+            "if": { "properties": { "kind": { "const": "speed" } }, "required": ["override"] },
+            "then": { "properties": { "test": { "items": { "required": ["override"] } } } },
+        },
         { "if": { "properties": { "kind": { "const": "correctness" } } }, "then": { "required": ["method", "outcome"] } },
     ]);
     with(item, "allOf", each_kind)

@@ -238,6 +238,11 @@ pub struct Overlay<'s> {
 }
 
 impl<'s> Overlay<'s> {
+    /// Names of the files that are laid over it.
+    pub fn laid_over(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
     /// The store as it is.
     pub fn plain(store: &'s dyn Store) -> Self {
         Self { store, files: BTreeMap::new() }

@@ -1,5 +1,7 @@
 //! The log: every entry's signatures and meaning, and every tile against the root that was signed.
 
+use std::collections::BTreeSet;
+
 use super::{Audit, Report};
 use crate::latest::Latest;
 use crate::log::{CHECKPOINT, LogReader, MAX_ENTRY, Row, TILE_WIDTH, Tile, decode_bundle, decode_hashes};
@@ -15,6 +17,13 @@ pub(super) fn check_checkpoint(store: &Overlay<'_>, chain: &Chain, latest: &Late
         Ok(bytes) => bytes,
         Err(e) => return report.fault(CHECKPOINT, None, e.to_string()),
     };
+    let note = Note::parse(&bytes).ok();
+    for signature in note.iter().flat_map(|note| note.unknown_signers(&chain.current().registry.keys)) {
+        report.note(format!(
+            "`{CHECKPOINT}` carries a signature by `{}`, who is no registry key",
+            signature.name()
+        ));
+    }
     match verified_checkpoint(&bytes, chain) {
         Ok(checkpoint) if checkpoint.size == latest.log_size && checkpoint.root == latest.log_root => {}
         Ok(_) => report.fault(CHECKPOINT, None, "is of another log than `snapshot/latest.note`"),
@@ -31,6 +40,11 @@ pub(super) fn check(
     files: &[Listed],
     report: &mut Report,
 ) -> Option<Catalogue> {
+    if let Some(missing) = first_missing_bundle(store, latest, files) {
+        mark_tiles(audit, files);
+        report.fault(&missing.path(), None, "is missing, so nothing can be said about the log");
+        return None;
+    }
     let leaves = trusted_leaves(store, latest);
     match &leaves {
         Some(tree) => check_tiles(audit, store, tree, latest, files, report),
@@ -45,6 +59,15 @@ pub(super) fn check(
         }
     }
     check_entries(audit, store, chain, latest, report)
+}
+
+/// Whoever holds the registry key can sign any size; what follows must not loop over entries that nobody has.
+fn first_missing_bundle(store: &Overlay<'_>, latest: &Latest, files: &[Listed]) -> Option<Tile> {
+    let listed = files.iter().map(|file| file.path.as_str()).chain(store.laid_over());
+    let bundles: BTreeSet<u64> =
+        listed.filter_map(Tile::parse).filter(|tile| tile.row() == Row::Entries).map(Tile::index).collect();
+    let missing = (0..latest.log_size.div_ceil(TILE_WIDTH)).find(|index| !bundles.contains(index))?;
+    Tile::at(Row::Entries, missing, latest.log_size)
 }
 
 /// The leaf hashes that lead to the signed root: from the entries, or where those are damaged, from the tiles.
@@ -136,16 +159,23 @@ fn check_tile(store: &Overlay<'_>, tree: &MemoryTree, tile: Tile, path: &str, re
 /// Where nothing leads to the signed root, every tile whose two sides disagree is named.
 fn name_disagreeing_tiles(store: &Overlay<'_>, latest: &Latest, report: &mut Report) {
     let reader = LogReader::new(store, latest.log_size);
-    for index in 0..latest.log_size {
-        let Some(tile) = Tile::at(Row::Entries, index / TILE_WIDTH, latest.log_size) else { continue };
-        match (reader.entry(index), reader.hash(0, index)) {
-            (Ok(entry), Ok(hash)) if leaf_hash(&entry) == hash => {}
-            (Err(e), _) => report.fault(&tile.path(), None, e.to_string()),
-            _ => report.fault(&tile.path(), None, format!("entry {index} and its hash tile disagree")),
+    for number in 0..latest.log_size.div_ceil(TILE_WIDTH) {
+        let Some(tile) = Tile::at(Row::Entries, number, latest.log_size) else { continue };
+        let entries = number * TILE_WIDTH..number * TILE_WIDTH + tile.width();
+        // One fault a tile says enough.
+        let fault =
+            entries.into_iter().find_map(|index| match (reader.entry(index), reader.hash(0, index)) {
+                (Ok(entry), Ok(hash)) if leaf_hash(&entry) == hash => None,
+                (Err(e), _) => Some(e.to_string()),
+                _ => Some(format!("entry {index} and its hash tile disagree")),
+            });
+        if let Some(fault) = fault {
+            report.fault(&tile.path(), None, fault);
         }
     }
 }
 
+/// A damaged log's tiles are not leftovers, though nothing can be said about each of them.
 fn mark_tiles(audit: &mut Audit<'_>, files: &[Listed]) {
     audit.checked.extend(files.iter().filter(|f| Tile::parse(&f.path).is_some()).map(|f| f.path.clone()));
 }

@@ -17,6 +17,7 @@ use crate::note::Note;
 use crate::publish::{Overlay, committed_log};
 use crate::reader::{read_latest, trust_path};
 use crate::store::{Listed, Store};
+use crate::text;
 use crate::trust::{Chain, MAX_BYTES as MAX_TRUST, MAX_VERSIONS, TrustError};
 
 /// One thing that is not as it must be.
@@ -57,7 +58,7 @@ pub struct Report {
 
 impl Report {
     fn fault(&mut self, file: &str, offset: Option<u64>, what: impl Into<String>) {
-        self.faults.push(Fault { file: file.to_owned(), offset, what: what.into() });
+        self.faults.push(Fault { file: text::visible(file).into_owned(), offset, what: what.into() });
     }
 
     fn note(&mut self, what: impl Into<String>) {
@@ -156,6 +157,7 @@ impl Audit<'_> {
         if latest.trust > chain.current().version {
             report.fault(&trust_path(latest.trust), None, "is missing");
         }
+        trust_age(chain, now, report);
         report.version = Some(latest.version);
         report.issued = Some(latest.issued);
         report.expires = Some(latest.expires);
@@ -196,7 +198,9 @@ impl Audit<'_> {
     /// Files that nothing named: a reader never looks at them, and nobody vouches for them.
     fn leftovers(&self, latest: &Latest, files: &[Listed], report: &mut Report) {
         for Listed { path, .. } in files.iter().filter(|file| !self.checked.contains(&file.path)) {
-            if path.starts_with("log/staged/") {
+            if is_uncommitted_snapshot(path, latest) {
+                report.note(format!("`{path}` was never committed; a later publication removes it"));
+            } else if path.starts_with("log/staged/") {
                 let what = if *path == latest.staged_path() {
                     "waits to be written out"
                 } else {
@@ -208,4 +212,22 @@ impl Audit<'_> {
             }
         }
     }
+}
+
+fn trust_age(chain: &Chain, now: Timestamp, report: &mut Report) {
+    let trust = chain.current();
+    let (life, left) =
+        (trust.expires.as_second() - trust.issued.as_second(), trust.expires.as_second() - now.as_second());
+    if left <= 0 {
+        report.note(format!("its trust expired {}: the root keys must sign the next version", trust.expires));
+    } else if left.saturating_mul(3) < life {
+        report.note(format!("its trust expires {}: the root keys must sign the next version", trust.expires));
+    }
+}
+
+/// A publication that stopped before its commit leaves its snapshot under a version that is still to come.
+fn is_uncommitted_snapshot(path: &str, latest: &Latest) -> bool {
+    let name = path.strip_prefix("snapshot/").and_then(|name| name.strip_suffix(".snap"));
+    let version = name.and_then(|name| name.split_once('-')?.0.parse::<u64>().ok());
+    version.is_some_and(|version| version.checked_sub(1) == Some(latest.version))
 }

@@ -25,15 +25,18 @@ pub(super) fn check(
         // Without a sound log there is nothing to rebuild from, but the file can still be held against its name.
         None => check_by_itself(store, &path, report),
     }
-    for Listed { path, .. } in files.iter().filter(|file| is_snapshot(&file.path)) {
+    for Listed { path, .. } in files.iter().filter(|file| is_previous(&file.path, latest)) {
         if audit.checked.insert(path.clone()) {
             check_by_itself(store, path, report);
         }
     }
 }
 
-fn is_snapshot(path: &str) -> bool {
-    path.starts_with("snapshot/") && path.ends_with(".snap")
+/// The snapshot before the current one stays for readers who opened `latest.note` just before it was replaced. Its root
+/// is signed nowhere any more, so it can only be held against its own name.
+fn is_previous(path: &str, latest: &Latest) -> bool {
+    let start = format!("snapshot/{}-", latest.version.saturating_sub(1));
+    path.starts_with(&start) && path.ends_with(".snap")
 }
 
 fn rebuild(
