@@ -43,7 +43,7 @@ pub fn check() -> Result<String, String> {
 
 /// Builds the command and makes a registry with it, in a folder of its own under the logs.
 pub fn found(name: &str) -> Result<Registry, String> {
-    Run::new("cargo").args("build --locked --package capgate --bin capgate").output(name, false)?;
+    Run::new("cargo").args("build --locked --workspace --bins").output(name, false)?;
     let program =
         fs::canonicalize(target().join("debug/capgate")).map_err(|e| format!("the program: {e}"))?;
     let folder = scratch().join(name);

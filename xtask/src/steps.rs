@@ -28,7 +28,8 @@ struct Step {
     run: fn(&Options) -> Result<String, String>,
 }
 
-/// Cheap ones first.
+/// Cheap ones first. Each builds for the whole workspace: for one package alone, cargo would build everything again with
+/// that package's features.
 const STEPS: [Step; 14] = [
     Step { name: "machine", what: "what the tests need is installed", run: |o| machine::prepare(o.verbose) },
     Step { name: "fmt", what: "formatting", run: fmt },
@@ -198,7 +199,7 @@ fn schema(options: &Options) -> Result<String, String> {
 
 /// The test itself leaves Go out where it is not installed; here that is a failure.
 fn go(options: &Options) -> Result<String, String> {
-    let line = "test --locked -p capgate-registry --test go_interop -- --nocapture";
+    let line = "test --locked --workspace --test go_interop -- --nocapture";
     let said = Run::new("cargo").args(line).output("go", options.verbose)?;
     if let Some(line) = said.lines().find(|line| line.contains("left out")) {
         return Err(line.to_owned());
@@ -207,14 +208,14 @@ fn go(options: &Options) -> Result<String, String> {
 }
 
 fn every_byte(options: &Options) -> Result<String, String> {
-    let line = "test --locked --release -p capgate-registry --test every_byte -- --nocapture";
+    let line = "test --locked --release --workspace --test every_byte -- --nocapture";
     let said =
         Run::new("cargo").args(line).env("CAPGATE_EVERY_BYTE", "1").output("every-byte", options.verbose)?;
     last_line_with(&said, " changes in ")
 }
 
 fn reference(options: &Options) -> Result<String, String> {
-    let line = "test --locked --release -p capgate-policy --test reference -- --nocapture";
+    let line = "test --locked --release --workspace --test reference -- --nocapture";
     let said = Run::new("cargo")
         .args(line)
         .env("CAPGATE_CASES", &options.cases.to_string())
