@@ -209,7 +209,7 @@ fn hex(digits: usize) -> Value {
 
 /// One character of a line: none that moves the cursor, hides text or reverses its direction.
 fn plain() -> &'static str {
-    r"[^\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+    r"[^\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8]"
 }
 
 fn line() -> Value {

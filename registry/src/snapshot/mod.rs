@@ -15,7 +15,8 @@
 //!                                          1 if revoked else 0, and if revoked: log index (u64), length (u16), note
 //! ```
 //!
-//! Only notes are trusted. Index and fences are hints: a wrong one finds a record that does not prove itself, or none.
+//! Only notes are trusted. Index and fences are hints: a wrong one finds a record that does not prove itself, or
+//! neighbours that do not enclose the key. So presence is proven, and so is absence.
 //! The file is a function of the log, byte for byte.
 
 mod catalogue;
