@@ -5,10 +5,12 @@ mod support;
 
 use std::hint::black_box;
 
-use capgate_registry::note::Note;
+use capgate_registry::combination::Key;
+use capgate_registry::note::{self, Kind, Note};
 use capgate_registry::profile::Profile;
 use capgate_registry::reader::Reader;
 use capgate_registry::record::Lookup;
+use capgate_registry::snapshot::RawRecord;
 use criterion::{Criterion, criterion_group, criterion_main};
 
 fn lookups(c: &mut Criterion) {
@@ -21,6 +23,11 @@ fn lookups(c: &mut Criterion) {
         c.bench_function(&format!("search and proof, {count} records"), |b| {
             b.iter(|| black_box(reader.snapshot().find(next.next().unwrap_or_else(|| panic!()))).is_ok());
         });
+        c.bench_function(&format!("lookup, signatures apart, {count} records"), |b| {
+            b.iter(|| {
+                black_box(without_signatures(&reader, next.next().unwrap_or_else(|| panic!()))).is_some()
+            });
+        });
         c.bench_function(&format!("whole lookup with one signature, {count} records"), |b| {
             b.iter(|| black_box(reader.lookup(next.next().unwrap_or_else(|| panic!()))).is_ok());
         });
@@ -30,11 +37,21 @@ fn lookups(c: &mut Criterion) {
     }
 }
 
+/// All that a lookup does but to verify the publisher's signature: search, proof, note, profile, key.
+fn without_signatures(reader: &Reader, key: &Key) -> Option<Profile> {
+    let record = reader.snapshot().find(key).ok()??;
+    let raw = RawRecord::decode(&record)?;
+    let note = Note::parse(&raw.profiles.first()?.note).ok()?;
+    let body = note::body(note.text(), Kind::Profile, reader.chain().origin()).ok()?;
+    let profile = Profile::parse(body.as_bytes()).ok()?;
+    profile.keys().contains(key).then_some(profile)
+}
+
 fn parts(c: &mut Criterion) {
     let built = support::registry(1_000);
     let reader = Reader::open(&built.store, &built.anchor()).unwrap_or_else(|e| panic!("{e}"));
     let record = reader.snapshot().record(0).unwrap_or_else(|e| panic!("{e}"));
-    let raw = capgate_registry::snapshot::RawRecord::decode(&record).unwrap_or_else(|| panic!());
+    let raw = RawRecord::decode(&record).unwrap_or_else(|| panic!());
     let bytes = raw.profiles.into_iter().next().unwrap_or_else(|| panic!()).note;
     let note = Note::parse(&bytes).unwrap_or_else(|e| panic!("{e}"));
     let keys = &reader.chain().current().publisher.keys;

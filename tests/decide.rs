@@ -93,8 +93,10 @@ fn a_program_is_known_by_the_bytes_of_its_file() {
     world.put("program", "not llama-bench");
     let run = lookup(&world, "--facts tested.toml --workload program --format json");
     assert_eq!((run.exit, &run.json()["reason"]), (3, &"no-profile".into()));
-    let digest = world.run("explain --facts tested.toml --if workload=sha256:12 --format json");
-    assert_eq!(digest.json()["reason"], "fact-workload-malformed");
+    for supposed in ["workload=sha256:12", "host_os_build=zzz", "host_chip=M1\u{e9}", "colour=red"] {
+        let run = world.run(&format!("explain --facts tested.toml --if {supposed}"));
+        assert_eq!(run.exit, 2, "{supposed}: {}", run.err);
+    }
     lookup(&world, "--facts tested.toml --workload nofile").fails(
         1,
         "error: the program `nofile` cannot be read: No such file or directory (os error 2)\n\
@@ -188,7 +190,8 @@ fn decisions_stand_in_the_log_and_torn_lines_hide_none() {
         assert_eq!(first[key], value);
     }
     world.put("torn.jsonl", &format!("{{\"a\": 1}}\nnot json\n{good}{}", good.get(..40).unwrap()));
-    let run = world.run("audit list torn.jsonl --format json").ok();
+    let run = world.run("audit list torn.jsonl --format json");
+    assert_eq!(run.exit, 4, "lines that capgate never wrote");
     assert_eq!(run.json()["decisions"].as_array().unwrap().len(), 2);
     let lines: Vec<i64> =
         run.json()["malformed"].as_array().unwrap().iter().map(|m| m["line"].as_i64().unwrap()).collect();
@@ -198,6 +201,12 @@ fn decisions_stand_in_the_log_and_torn_lines_hide_none() {
         "{}",
         run.err
     );
+    // A line that was not finished is what a crash leaves.
+    world.put("crash.jsonl", &format!("{good}{}", good.get(..40).unwrap()));
+    assert_eq!(world.run("audit list crash.jsonl").exit, 0);
+    world
+        .run("audit list log.jsonl --reason no-profil")
+        .fails(2, "error: there is no reason `no-profil`\nhelp: did you mean `no-profile`?\n");
     let count = |filter: &str| {
         let run = world.run(&format!("audit list log.jsonl --format json {filter}")).ok();
         run.json()["decisions"].as_array().unwrap().len()

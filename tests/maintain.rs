@@ -195,6 +195,29 @@ fn a_profile_follows_the_one_it_supersedes_in_one_publication() {
 }
 
 #[test]
+fn init_gives_a_registry_a_folder_of_its_own() {
+    let world = World::new();
+    fs::create_dir(world.path("taken")).unwrap();
+    world.put("taken/notes.txt", "mine");
+    let line = format!(
+        "init taken --origin {ORIGIN} --root-key root.key --publisher alice.key --registry-key registry.key"
+    );
+    world.run(&line).fails(
+        1,
+        "error: the folder `taken` is not empty: it holds `notes.txt`\nhelp: give the registry a folder of its own\n",
+    );
+    assert!(!world.path("taken/trust").exists());
+}
+
+#[test]
+fn a_registry_that_expired_is_no_good_one() {
+    let world = World::published();
+    let run = world.run("verify registry --now 2027-03-01T00:00:00Z");
+    assert_eq!(run.exit, 4);
+    assert!(run.out.ends_with("no fault, but it expired\n"), "{}", run.out);
+}
+
+#[test]
 fn publish_says_what_is_wrong_with_its_input() {
     let world = World::new();
     world

@@ -81,7 +81,7 @@ reasons! {
         "Copy a published registry to where it is looked for.";
     2 RegistryUnreadable "registry-unreadable" Operator
         "The registry's files cannot be read, or others than root and this user may write them."
-        "Correct owner and mode of the file that the detail names.";
+        "See that the file that the detail names exists, and correct its owner and mode.";
     2 RegistryMalformed "registry-malformed" Operator
         "A part of the registry does not have its form, or is newer than this capgate."
         "Update capgate, then copy the registry again.";
@@ -102,13 +102,13 @@ reasons! {
         "Copy the registry again; if it stays, the server or someone on the way hands out an old one.";
     2 RegistryExpired "registry-expired" Publisher
         "The registry's signature of freshness is past its date."
-        "Copy the registry again; if there is nothing newer, the publishers run `capgate renew`.";
+        "Copy the registry again; if there is nothing newer, the publishers run `capgate renew`, or the root keys sign a new trust where that expired.";
     2 RegistryCorrupt "registry-corrupt" Operator
         "A part of the registry is not what was signed, or a record is not about its own key."
         "Run `capgate verify`, which names the changed file, and copy the registry again.";
     2 SiteUnreadable "site-unreadable" Operator
-        "The site policy is there but cannot be read, or others may write it."
-        "Correct owner and mode of the file that the detail names.";
+        "The site policy that was named cannot be read, or others may write it."
+        "See that the file that the detail names exists, and correct its owner and mode.";
     2 SiteMalformed "site-malformed" Operator
         "The site policy is not understood in full, so none of it may be relied on."
         "Run `capgate policy check` and correct what it names.";
@@ -156,7 +156,7 @@ reasons! {
         "Have the host sign a statement about itself, and give it to the guest.";
     4 HostUnreadable "host-unreadable" Operator
         "The host statement is there but cannot be read, or others may write it."
-        "Correct owner and mode of the file that the detail names.";
+        "See that the file that the detail names exists, and correct its owner and mode.";
     4 HostMalformed "host-malformed" HostOperator
         "The host statement does not have its form, or is about another registry."
         "Have the host sign the statement again, for this registry's origin.";

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use capgate_registry::combination::{Chip, Workload};
+use capgate_registry::os::Build;
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use jiff::Timestamp;
@@ -59,6 +61,14 @@ fn parse_condition(text: &str) -> Result<Condition, String> {
     let (fact, value) = text.split_once('=').ok_or_else(form)?;
     if !CONDITIONS.contains(&fact) {
         return Err(form());
+    }
+    let wrong = match fact {
+        "host_chip" => value.parse::<Chip>().err().map(|e| e.to_string()),
+        "workload" => value.parse::<Workload>().err().map(|e| e.to_string()),
+        _ => value.parse::<Build>().err().map(|e| e.to_string()),
+    };
+    if let Some(wrong) = wrong {
+        return Err(wrong);
     }
     Ok(Condition { fact: fact.to_owned(), value: value.to_owned() })
 }

@@ -1,5 +1,7 @@
 //! `capgate audit`: reads decision logs.
 
+use capgate_policy::reason::Reason;
+use capgate_registry::document::nearest;
 use serde::Serialize;
 
 use crate::cli::{AuditListArgs, OutcomeWord};
@@ -9,6 +11,8 @@ use crate::ui::table::Rows;
 use crate::ui::{Ui, count};
 use crate::world::file;
 
+/// Most malformed lines that are named one by one.
+const MOST_SHOWN: usize = 20;
 /// Largest log that is read, in bytes.
 const MAX_LOG: u64 = 1 << 30;
 
@@ -23,9 +27,18 @@ struct MalformedLine {
     file: String,
     line: usize,
     message: String,
+    torn: bool,
 }
 
 pub fn list(ui: &Ui, args: &AuditListArgs) -> Outcome {
+    if let Some(reason) = args.reason.as_deref().filter(|reason| Reason::from_code(reason).is_none()) {
+        let failure = Failure::usage(format!("there is no reason `{reason}`"));
+        let codes = Reason::ALL.iter().map(|reason| reason.code());
+        return Err(match nearest(reason, codes) {
+            Some(near) => failure.help(format!("did you mean `{near}`?")),
+            None => failure.help("docs/policy.md lists them all"),
+        });
+    }
     let mut report = Report { decisions: Vec::new(), malformed: Vec::new() };
     for path in &args.files {
         let file = path.display().to_string();
@@ -38,17 +51,23 @@ pub fn list(ui: &Ui, args: &AuditListArgs) -> Outcome {
             file: file.clone(),
             line: m.number,
             message: m.what,
+            torn: m.torn,
         }));
     }
-    for MalformedLine { file, line, message } in &report.malformed {
+    for MalformedLine { file, line, message, .. } in report.malformed.iter().take(MOST_SHOWN) {
         ui.warn(format!("`{file}` line {line} {message}"));
+    }
+    if report.malformed.len() > MOST_SHOWN {
+        ui.warn(format!("{} more lines cannot be read", report.malformed.len() - MOST_SHOWN));
     }
     if ui.is_json() {
         ui.json(&report);
     } else {
         print(ui, &report.decisions);
     }
-    Ok(Exit::Done)
+    // A torn last line is what a crash leaves; anything else was never written by capgate.
+    let damaged = report.malformed.iter().any(|line| !line.torn);
+    Ok(if damaged { Exit::Invalid } else { Exit::Done })
 }
 
 fn is_wanted(line: &Line, args: &AuditListArgs) -> bool {

@@ -34,6 +34,7 @@ pub fn run(ui: &Ui, args: &InitArgs) -> Outcome {
     let trust = trust(args, &root_keys, &registry_keys, now)?;
     fs::create_dir_all(&args.dir)
         .map_err(|e| Failure::failed(format!("the folder `{}` cannot be made: {e}", args.dir.display())))?;
+    refuse_foreign_files(&args.dir)?;
     let folder = Folder::new(&args.dir);
     let _lock = opened::lock(&folder)?;
     let signers: Vec<&SigningKey> = root_keys.iter().collect();
@@ -42,6 +43,22 @@ pub fn run(ui: &Ui, args: &InitArgs) -> Outcome {
         .map_err(|e| opened::not_published(&e, &args.dir))?;
     report(ui, args, &founded);
     Ok(Exit::Done)
+}
+
+/// What a registry holds. Anything else in its folder would be taken for a part of it by whoever publishes the folder.
+const PARTS: [&str; 5] = ["trust", "log", "snapshot", ".lock", ".tmp"];
+
+fn refuse_foreign_files(dir: &Path) -> Result<(), Failure> {
+    let entries = fs::read_dir(dir)
+        .map_err(|e| Failure::failed(format!("the folder `{}` cannot be read: {e}", dir.display())))?;
+    let names = entries.filter_map(Result::ok).map(|entry| entry.file_name().to_string_lossy().into_owned());
+    match names.into_iter().find(|name| !PARTS.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            Err(Failure::failed(format!("the folder `{}` is not empty: it holds `{name}`", dir.display()))
+                .help("give the registry a folder of its own"))
+        }
+    }
 }
 
 fn report(ui: &Ui, args: &InitArgs, founded: &Founded) {

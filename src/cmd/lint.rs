@@ -17,6 +17,10 @@ struct Report<'a> {
 
 pub fn run(ui: &Ui, args: &LintArgs) -> Outcome {
     let profiles = Profiles::read(&args.paths).map_err(|e| Failure::failed(e.to_string()))?;
+    if profiles.files.is_empty() {
+        return Err(Failure::failed("there is no profile to check")
+            .help("name files that end in `.toml`, or folders that hold some"));
+    }
     let problems = profiles.problems();
     if ui.is_json() {
         let each = profiles.files.iter().flat_map(Linted::data).collect();

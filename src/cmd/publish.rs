@@ -120,8 +120,9 @@ impl Report {
 
 pub fn run(ui: &Ui, args: &PublishArgs) -> Outcome {
     let plan = Plan::open(&args.registry)?;
-    let profiles =
-        Profiles::read(std::slice::from_ref(&args.profiles)).map_err(|e| Failure::failed(e.to_string()))?;
+    let profiles = Profiles::read(std::slice::from_ref(&args.profiles)).map_err(|e| {
+        Failure::failed(e.to_string()).help("name the folder of the profiles with `--profiles`")
+    })?;
     let chosen = choose(&profiles, args)?;
     refuse_problems(ui, &chosen, &args.profiles)?;
     recheck_evidence(ui, &chosen, args)?;
@@ -131,6 +132,9 @@ pub fn run(ui: &Ui, args: &PublishArgs) -> Outcome {
     let done = plan.publish(&notes.collect::<Result<Vec<_>, _>>()?, &args.signing)?;
     opened::warn_of_expiry(ui, &done.latest, plan.now, &args.registry.registry);
     Report::new(&done).say(ui, "published");
+    if args.evidence.is_empty() && !done.appended.is_empty() {
+        ui.hint("the evidence was not judged again; give its bundle with `--evidence` to have it compared");
+    }
     Ok(Exit::Done)
 }
 
@@ -196,7 +200,7 @@ fn recheck_evidence(ui: &Ui, chosen: &[&Linted], args: &PublishArgs) -> Result<(
         let (manifest, judgement) = super::evidence::judge(ui, bundle, manifest.map(PathBuf::as_path))?;
         let found = recheck::against(&profiles, &manifest, &judgement);
         if !found.cited {
-            ui.warn(format!("no profile that is published cites the bundle `{}`", bundle.display()));
+            faults.push(format!("no profile that is published cites the bundle `{}`", bundle.display()));
         }
         faults.extend(found.faults);
     }

@@ -50,7 +50,12 @@ impl Scene {
     /// Gathers it. What is doubtful becomes part of the decision; only what was named and is not there fails.
     pub fn gather(ui: &Ui, args: &SceneArgs, workload: Option<&str>) -> Result<Self, Failure> {
         let now = clock::now(args.registry.now);
-        let registry = opened::open(&Folder::new(&args.registry.registry), args.registry.root, now);
+        let path = &args.registry.registry;
+        let registry = if path.is_dir() {
+            opened::open(&Folder::new(path), args.registry.root, now)
+        } else {
+            Err(Doubt::Missing(format!("there is no folder `{}`", path.display())))
+        };
         if let Ok(reader) = &registry {
             opened::warn_of_expiry(ui, reader.latest(), now, &args.registry.registry);
         }

@@ -2,6 +2,8 @@
 
 use capgate_registry::verify::{Fault, Report, verify};
 
+use jiff::Timestamp;
+
 use super::opened;
 use crate::cli::VerifyArgs;
 use crate::exit::{Exit, Outcome};
@@ -12,17 +14,19 @@ use crate::world::clock;
 pub fn run(ui: &Ui, args: &VerifyArgs) -> Outcome {
     let folder = opened::folder(&args.registry)?;
     let bar = progress::counter("entries and records verified:");
-    let report = verify(&folder, &args.root, clock::now(args.now), &mut |done| bar.set_position(done));
+    let now = clock::now(args.now);
+    let report = verify(&folder, &args.root, now, &mut |done| bar.set_position(done));
     bar.finish_and_clear();
     if ui.is_json() {
         ui.json(&report);
     } else {
-        print(ui, &report);
+        print(ui, &report, now);
     }
-    Ok(if report.faults.is_empty() { Exit::Done } else { Exit::Invalid })
+    // Nobody may be granted anything from a registry that expired, so a script must not take it for a good one.
+    Ok(if report.faults.is_empty() && !report.is_expired(now) { Exit::Done } else { Exit::Invalid })
 }
 
-fn print(ui: &Ui, report: &Report) {
+fn print(ui: &Ui, report: &Report, now: Timestamp) {
     let text = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
     ui.stdout(&facts([
         ("origin", text(report.origin.clone())),
@@ -44,6 +48,7 @@ fn print(ui: &Ui, report: &Report) {
         ui.line(format!("{} `{}`{at}: {}", styled(BAD, "fault:"), visible(file), visible(what)));
     }
     match report.faults.len() {
+        0 if report.is_expired(now) => ui.line(styled(BAD, "no fault, but it expired")),
         0 => ui.line(styled(GOOD, "verified: no fault")),
         faults => ui.line(styled(BAD, format!("not verified: {}", count(faults, "fault")))),
     }

@@ -9,6 +9,8 @@ pub struct Malformed {
     pub number: usize,
     /// What is wrong with it.
     pub what: String,
+    /// Whether it is the last line and merely was not finished.
+    pub torn: bool,
 }
 
 /// Reads every line.
@@ -27,7 +29,7 @@ pub fn read(bytes: &[u8]) -> (Vec<Line>, Vec<Malformed>) {
             if end.is_none() { Err("is torn: it does not end in a newline".to_owned()) } else { parse(line) };
         match what {
             Ok(line) => entries.push(line),
-            Err(what) => malformed.push(Malformed { number, what }),
+            Err(what) => malformed.push(Malformed { number, what, torn: end.is_none() }),
         }
     }
     (entries, malformed)

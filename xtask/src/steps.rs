@@ -106,7 +106,9 @@ pub fn run(words: &[&str]) -> Result<(), String> {
 impl Options {
     fn wants(&self, name: &str) -> bool {
         let is = |list: &[String]| list.iter().any(|n| n == name);
-        !is(&self.without) && (self.only.is_empty() || is(&self.only))
+        // What a step needs is installed for a single step, too.
+        let chosen = self.only.is_empty() || is(&self.only) || name == "machine";
+        !is(&self.without) && chosen
     }
 }
 

@@ -49,7 +49,10 @@ pub fn findings(summary: &Summary, said: &str) -> Vec<Finding> {
     if summary.n < FEWEST {
         find(
             Code::TooFewSamples,
-            format!("not enough samples: {}, at least {FEWEST} are needed", shown(summary.n)),
+            format!(
+                "not enough samples: {}, an arm needs at least {FEWEST}, over all its files",
+                shown(summary.n)
+            ),
         );
         return findings;
     }

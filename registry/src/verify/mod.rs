@@ -44,6 +44,8 @@ pub struct Report {
     pub issued: Option<Timestamp>,
     /// Until when it is believed.
     pub expires: Option<Timestamp>,
+    /// Until when the trust counts.
+    pub trust_expires: Option<Timestamp>,
     /// Entries of the log whose signatures were checked.
     pub entries: u64,
     /// Records of the snapshot that was rebuilt.
@@ -57,6 +59,12 @@ pub struct Report {
 }
 
 impl Report {
+    /// Tells whether the registry, or the trust it stands on, is past its date.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        let past = |end: Option<Timestamp>| end.is_some_and(|end| end <= now);
+        past(self.expires) || past(self.trust_expires)
+    }
+
     fn fault(&mut self, file: &str, offset: Option<u64>, what: impl Into<String>) {
         self.faults.push(Fault { file: text::visible(file).into_owned(), offset, what: what.into() });
     }
@@ -92,6 +100,7 @@ impl Audit<'_> {
         let Some(chain) = self.trust(pin, report) else { return };
         report.origin = Some(chain.origin().to_string());
         report.trust_version = Some(chain.current().version);
+        report.trust_expires = Some(chain.current().expires);
         let Some(latest) = self.latest(&chain, now, report) else { return };
         self.log_and_snapshot(&chain, &latest, &files, report);
         self.leftovers(&latest, &files, report);
