@@ -123,6 +123,8 @@ class Registry:
             claimed = body(text_of(data), "trust", self.origin)
             open_note(data, [role(trust, "root") for trust in chain[-1:] + [claimed]])
             need(claimed["version"] == version, "another version")
+            least = chain[-1]["log_index"] if chain else 0
+            need(claimed["log_index"] == 0 if version == 1 else claimed["log_index"] >= least, "takes force too early")
             chain.append(claimed)
         need(chain, "no trust")
         return chain

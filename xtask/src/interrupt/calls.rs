@@ -69,7 +69,7 @@ fn parse(trace: &str) -> Vec<Call> {
         let number = numbers.entry(name).or_default();
         *number += 1;
         if name != "openat" || arguments.contains("O_CREAT") {
-            let shown = arguments.chars().take(60).collect();
+            let shown = arguments.split(')').next().unwrap_or_default().chars().take(60).collect();
             calls.push(Call { name: name.to_owned(), number: *number, shown });
         }
     }
