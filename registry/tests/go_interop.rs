@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod support;
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -220,6 +222,52 @@ fn go_accepts_every_proof_and_refuses_changed_ones() {
             proof.push(whole);
             assert!(!check("-consistency", &head, &proof), "{old} to {size}");
         }
+    }
+}
+
+/// What `publish` really writes: latest.note, the checkpoint, every entry's signature and inclusion, and the inclusion of
+/// every record of the snapshot in the tree that latest.note signs.
+#[test]
+fn go_verifies_a_published_registry_and_its_snapshot() {
+    let Some(program) = verify_program() else { return };
+    let world = support::World::new();
+    let numbers = 1..=300u64;
+    let notes: Vec<_> = numbers.map(|n| world.sign(&support::profile(&format!("profile-{n}"), n))).collect();
+    world.publish(&notes).unwrap();
+    world.publish(&[world.revocation("profile-7", "harmful")]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for (path, bytes) in world.store.files.borrow().iter() {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    let registry = world.registry.verifier().to_string();
+    let publisher = world.publisher.verifier().to_string();
+    let output = Command::new(&program).arg(folder.path()).args([&registry, &publisher]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("301"), "{said}");
+
+    let reader = world.open().unwrap();
+    let (snapshot, latest) = (reader.snapshot(), reader.latest());
+    assert_eq!(latest.size, 300);
+    let file = folder.path().join("proof");
+    let accepted = |head: [String; 4], proof: &[Hash]| {
+        let lines: Vec<String> = head.into_iter().chain(proof.iter().map(Hash::to_base64)).collect();
+        fs::write(&file, lines.join("\n") + "\n").unwrap();
+        Command::new(&program).arg("-proof").arg(&file).output().unwrap().status.success()
+    };
+    for position in (0..latest.size).step_by(7).chain([latest.size - 1]) {
+        let record = snapshot.record(position).unwrap();
+        let proof = prove_inclusion(snapshot, position, latest.size).unwrap();
+        let head = |bytes: &[u8]| {
+            let root = latest.root.to_base64();
+            [latest.size.to_string(), root, position.to_string(), Base64::encode_string(bytes)]
+        };
+        assert!(accepted(head(&record), &proof), "record {position}");
+        let mut changed = record;
+        changed[40] ^= 1;
+        assert!(!accepted(head(&changed), &proof), "changed record {position}");
     }
 }
 
