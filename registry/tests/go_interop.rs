@@ -3,7 +3,7 @@
 //!
 //! Left out, with a line that says so, where Debian's `golang-go` and `golang-golang-x-mod-dev` are not installed.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod support;
 
