@@ -209,6 +209,8 @@ impl Audit<'_> {
         for Listed { path, .. } in files.iter().filter(|file| !self.checked.contains(&file.path)) {
             if is_uncommitted_snapshot(path, latest) {
                 report.note(format!("`{path}` was never committed; a later publication removes it"));
+            } else if snapshot_version(path).is_some_and(|version| version < latest.version) {
+                report.note(format!("`{path}` is read by nobody any more; the next publication removes it"));
             } else if path.starts_with("log/staged/") {
                 let what = if *path == latest.staged_path() {
                     "waits to be written out"
@@ -236,7 +238,10 @@ fn trust_age(chain: &Chain, now: Timestamp, report: &mut Report) {
 
 /// A publication that stopped before its commit leaves its snapshot under a version that is still to come.
 fn is_uncommitted_snapshot(path: &str, latest: &Latest) -> bool {
-    let name = path.strip_prefix("snapshot/").and_then(|name| name.strip_suffix(".snap"));
-    let version = name.and_then(|name| name.split_once('-')?.0.parse::<u64>().ok());
-    version.is_some_and(|version| version.checked_sub(1) == Some(latest.version))
+    snapshot_version(path).is_some_and(|version| version.checked_sub(1) == Some(latest.version))
+}
+
+fn snapshot_version(path: &str) -> Option<u64> {
+    let name = path.strip_prefix("snapshot/")?.strip_suffix(".snap")?;
+    name.split_once('-')?.0.parse().ok()
 }
