@@ -7,10 +7,10 @@ use std::borrow::Cow;
 /// Finds the first character that a text may not hold: every control character but LF, and every character that
 /// changes direction, breaks lines or is invisible at the start of a file. Returns its byte offset.
 pub fn first_forbidden(text: &str) -> Option<(usize, char)> {
-    if all_bytes(text, |b| b == b'\n' || is_plain(b)) {
-        return None;
-    }
-    text.char_indices().find(|&(_, c)| c != '\n' && is_forbidden(c))
+    // A note's only character beyond ASCII is the dash of its signatures, at its end.
+    let rest = behind_plain(text, |b| b == b'\n' || is_plain(b));
+    let start = text.len() - rest.len();
+    rest.char_indices().find(|&(_, c)| c != '\n' && is_forbidden(c)).map(|(at, c)| (start + at, c))
 }
 
 /// Tells whether `c` may not stand in a single line of published text. LF counts as forbidden here.
@@ -49,12 +49,15 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 
 /// The first character of a single line that may not stand there.
 pub fn first_forbidden_in_line(line: &str) -> Option<char> {
-    if all_bytes(line, is_plain) { None } else { line.chars().find(|&c| is_forbidden(c)) }
+    behind_plain(line, is_plain).chars().find(|&c| is_forbidden(c))
 }
 
-/// Looks at 64 bytes at a time without a branch for each, which the compiler turns into vector instructions.
-fn all_bytes(text: &str, accept: impl Fn(u8) -> bool) -> bool {
-    text.as_bytes().chunks(64).all(|chunk| chunk.iter().fold(true, |all, &byte| all & accept(byte)))
+/// What follows the ASCII bytes at the start of `text` that are surely accepted, in steps of 64: without a branch for
+/// each byte the compiler makes vector instructions of it.
+fn behind_plain(text: &str, accept: impl Fn(u8) -> bool) -> &str {
+    let chunks = text.as_bytes().chunks(64);
+    let plain = chunks.take_while(|chunk| chunk.iter().fold(true, |all, &byte| all & accept(byte)));
+    text.get(plain.map(<[u8]>::len).sum()..).unwrap_or(text)
 }
 
 /// Printable ASCII, which nearly every text is made of and which needs no decoding.
@@ -97,6 +100,16 @@ mod tests {
             '\u{e0041}',
         ] {
             assert_eq!(first_forbidden(&format!("ab\n{c}")), Some((3, c)), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_hidden_is_found_behind_any_length_of_plain_text() {
+        for length in [0, 1, 63, 64, 65, 127, 128, 200] {
+            let plain = "a".repeat(length);
+            assert_eq!(first_forbidden(&format!("{plain}é\u{202e}b")), Some((length + 2, '\u{202e}')));
+            assert_eq!(first_forbidden_in_line(&format!("{plain}\n")), Some('\n'));
+            assert_eq!(first_forbidden_in_line(&format!("{plain}é")), None);
         }
     }
 

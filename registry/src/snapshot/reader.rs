@@ -3,7 +3,7 @@
 use std::io;
 
 use super::encoding::MAX_RECORD;
-use super::layout::{ENTRIES, ENTRY, FENCES, HEADER, Layout, TILE};
+use super::layout::{ENTRIES, ENTRY, FENCES, HEADER, HEIGHT, Layout, TILE, WIDTH};
 use crate::combination::Key;
 use crate::merkle::{Hash, Hashes, leaf_hash, node_hash, peaks, root_of_peaks};
 use crate::store::ReadAt;
@@ -128,11 +128,11 @@ impl Snapshot {
 
     /// Where index and fences have the key. They are hints.
     fn search(&self, key: &Key) -> Result<Place, SnapshotError> {
-        let mut buffer = vec![0; TILE as usize];
+        let mut buffer = Vec::with_capacity(TILE as usize);
         let mut tile = 0;
         for &(start, keys) in self.layout.fences.iter().rev() {
             let within = keys.saturating_sub(tile * FENCES).min(FENCES);
-            self.file.read_exact_at(&mut buffer, start + tile * TILE)?;
+            self.read_rows(&mut buffer, start + tile * TILE, within * 32)?;
             let below = partition(&buffer, 32, within, |fence| fence <= key.0.as_slice());
             tile = tile * FENCES + below.saturating_sub(1);
         }
@@ -140,7 +140,7 @@ impl Snapshot {
         if within == 0 {
             return Ok(Place::Before(self.layout.count.min(tile * ENTRIES)));
         }
-        self.file.read_exact_at(&mut buffer, self.layout.index + tile * TILE)?;
+        self.read_rows(&mut buffer, self.layout.index + tile * TILE, within * ENTRY)?;
         let at = partition(&buffer, ENTRY, within, |entry| entry.get(..32) < Some(key.0.as_slice()));
         let entry = (at < within).then(|| row(&buffer, ENTRY, at)).and_then(split_entry);
         let position = tile * ENTRIES + at;
@@ -148,6 +148,12 @@ impl Snapshot {
             Some((_, offset, length)) => Place::Here(position, offset, length),
             None => Place::Before(position),
         })
+    }
+
+    /// Reads the used part of a tile.
+    fn read_rows(&self, buffer: &mut Vec<u8>, offset: u64, length: u64) -> io::Result<()> {
+        buffer.resize(usize::try_from(length.min(TILE)).unwrap_or(0), 0);
+        self.file.read_exact_at(buffer, offset)
     }
 
     /// Climbs from a record to the peak above it (RFC 9162 §2.1.3, within one complete subtree).
@@ -192,7 +198,8 @@ impl Hashes for Snapshot {
     }
 }
 
-/// The tile that was read last: the siblings on a path share tiles.
+/// The upper levels of the tile that was read last: the siblings on a path share them. Its two lowest levels are three
+/// quarters of a tile, and a path needs one hash of each.
 #[derive(Default)]
 struct HashTile {
     start: Option<u64>,
@@ -200,16 +207,23 @@ struct HashTile {
 }
 
 impl HashTile {
+    /// Where the third level begins in a tile.
+    const UPPER: u64 = (WIDTH + WIDTH / 2) * 32;
+
     fn hash(&mut self, snapshot: &Snapshot, level: u8, index: u64) -> Result<Hash, SnapshotError> {
+        if level % HEIGHT < 2 {
+            return Hashes::hash(snapshot, level, index);
+        }
         let offset =
             snapshot.layout.hash_offset(level, index).ok_or_else(|| changed("its tree is too small"))?;
-        let start = offset / TILE * TILE;
+        let start = offset / TILE * TILE + Self::UPPER;
         if self.start != Some(start) {
-            self.bytes.resize(TILE as usize, 0);
+            self.start = None;
+            self.bytes.resize((TILE - Self::UPPER) as usize, 0);
             snapshot.file.read_exact_at(&mut self.bytes, start)?;
             self.start = Some(start);
         }
-        let at = usize::try_from(offset - start).unwrap_or(usize::MAX);
+        let at = offset.checked_sub(start).and_then(|at| usize::try_from(at).ok()).unwrap_or(usize::MAX);
         let bytes = self.bytes.get(at..).and_then(|rest| rest.first_chunk::<32>());
         bytes.map(|bytes| Hash(*bytes)).ok_or_else(|| changed("its tree is too small"))
     }
