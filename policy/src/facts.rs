@@ -92,6 +92,13 @@ pub struct MacAddress([u8; 6]);
 #[error("`{0}` is not a MAC address such as `5e:12:ab:00:34:f0`")]
 pub struct MacAddressError(String);
 
+impl MacAddress {
+    /// The address with these bytes; all zeros are none.
+    pub fn from_bytes(bytes: [u8; 6]) -> Option<Self> {
+        (bytes != [0; 6]).then_some(Self(bytes))
+    }
+}
+
 impl FromStr for MacAddress {
     type Err = MacAddressError;
 

@@ -6,6 +6,7 @@
 pub mod decide;
 pub mod facts;
 pub mod host;
+pub mod line;
 pub mod nearest;
 pub mod reason;
 pub mod site;

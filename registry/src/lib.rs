@@ -16,6 +16,7 @@ pub mod profile;
 pub mod publish;
 pub mod reader;
 pub mod record;
+pub mod seen;
 pub mod snapshot;
 pub mod store;
 pub mod text;

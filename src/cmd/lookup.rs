@@ -7,7 +7,7 @@ use capgate_registry::combination::Hex;
 
 use super::scene::Scene;
 use crate::cli::LookupArgs;
-use crate::decision_log::{self, Circumstances, Line};
+use crate::decision_log::{self, Circumstances, Line, Stage};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 use crate::world::clock::Stopwatch;
@@ -37,6 +37,8 @@ pub fn run(ui: &Ui, args: &LookupArgs) -> Outcome {
 fn logged(path: &Path, scene: &Scene, decision: Decision, id: &str, micros: u64) -> Decision {
     let about = Circumstances {
         time: scene.now,
+        stage: Stage::Lookup,
+        device: None,
         facts: &scene.facts,
         host: &scene.host,
         registry: scene.view(),
@@ -44,6 +46,9 @@ fn logged(path: &Path, scene: &Scene, decision: Decision, id: &str, micros: u64)
         program: scene.program.clone(),
         micros,
         machine: machine::id(),
+        pid: std::process::id(),
+        uid: rustix::process::getuid().as_raw(),
+        by: concat!("capgate ", env!("CARGO_PKG_VERSION")),
         id: id.to_owned(),
     };
     let line = Line::new(&decision, &about);

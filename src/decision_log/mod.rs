@@ -1,9 +1,7 @@
 //! The decision log: one JSON object a line.
 
-mod line;
 mod read;
-mod write;
 
-pub use line::{Circumstances, Line};
+pub use capgate_guest::log::append;
+pub use capgate_policy::line::{Circumstances, Line, Stage};
 pub use read::read;
-pub use write::append;

@@ -1,12 +1,25 @@
-//! One decision as it is logged.
+//! One decision as it is logged, by whoever decides.
 
-use capgate_policy::decide::Decision;
-use capgate_policy::facts::{Fact, Facts, Program, Source};
-use capgate_policy::host::HostState;
 use capgate_registry::combination::Sha256Digest;
 use capgate_registry::record::View;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+use crate::decide::{Decision, Device};
+use crate::facts::{Fact, Facts, Program, Source};
+use crate::host::HostState;
+
+/// The moment of a decision: a process that is granted has a second line, with the same id, for each device it makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// Somebody only asked.
+    Lookup,
+    /// A process starts.
+    Start,
+    /// It makes a device: row 14.
+    Device,
+}
 
 /// One line. Facts that are not known are null; one that could not be read as what it should be begins with
 /// `malformed:`.
@@ -16,6 +29,8 @@ pub struct Line {
     pub time: Timestamp,
     /// Id of the decision.
     pub decision: String,
+    /// The moment.
+    pub stage: Stage,
     /// `grant` or `stock`.
     pub outcome: String,
     /// Why stock.
@@ -42,6 +57,12 @@ pub struct Line {
     pub workload_cdhash: Option<String>,
     /// `statement` or `file`: what names the host's macOS.
     pub host_source: String,
+    /// The name of the device, where one is made.
+    pub device: Option<String>,
+    /// Its own Apple family, before anything is replaced.
+    pub device_apple_family: Option<u64>,
+    /// Its own threadgroup memory, in bytes.
+    pub device_max_threadgroup_memory: Option<u64>,
     /// The machine, as a digest of its own id.
     pub machine: Option<String>,
     /// Process that asked.
@@ -69,6 +90,10 @@ pub struct Line {
 pub struct Circumstances<'a> {
     /// When.
     pub time: Timestamp,
+    /// The moment.
+    pub stage: Stage,
+    /// The name of the device that is made, and what it says by itself.
+    pub device: Option<(&'a str, &'a Device)>,
     /// The facts.
     pub facts: &'a Facts,
     /// What is known of the host.
@@ -83,6 +108,12 @@ pub struct Circumstances<'a> {
     pub micros: u64,
     /// The machine.
     pub machine: Option<String>,
+    /// The process that asks.
+    pub pid: u32,
+    /// The user that it runs as.
+    pub uid: u32,
+    /// What decides, and its version.
+    pub by: &'a str,
     /// Id of the decision.
     pub id: String,
 }
@@ -102,6 +133,7 @@ impl Line {
         Self {
             time: about.time,
             decision: about.id.clone(),
+            stage: about.stage,
             outcome: if values.is_some() { "grant" } else { "stock" }.to_owned(),
             reason: decision.reason().map(|reason| reason.code().to_owned()),
             detail: refusal.map(|refusal| refusal.detail.to_string()),
@@ -115,15 +147,20 @@ impl Line {
             workload_sha256: text(sha256),
             workload_cdhash: text(cdhash),
             host_source: about.facts.host_source().to_owned(),
+            device: about.device.map(|(name, _)| name.to_owned()),
+            device_apple_family: about.device.and_then(|(_, device)| device.answers.apple_family),
+            device_max_threadgroup_memory: about
+                .device
+                .map(|(_, device)| device.answers.max_threadgroup_memory),
             machine: about.machine.clone(),
-            pid: std::process::id(),
-            uid: rustix::process::getuid().as_raw(),
+            pid: about.pid,
+            uid: about.uid,
             program: about.program.clone(),
             registry_origin: about.registry.map(|view| view.origin.clone()),
             registry_version: about.registry.map(|view| view.version),
             registry_root: about.registry.map(|view| format!("sha256:{}", view.root)),
             policy: about.policy.map(|digest| format!("sha256:{digest}")),
-            by: concat!("capgate ", env!("CARGO_PKG_VERSION")).to_owned(),
+            by: about.by.to_owned(),
             micros: about.micros,
         }
     }
