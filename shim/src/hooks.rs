@@ -7,6 +7,7 @@
     reason = "calls methods through their implementations; each block says why it is sound"
 )]
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -319,28 +320,90 @@ unsafe extern "C" fn supports_family<const N: usize>(
     selector: Pointer,
     family: isize,
 ) -> u8 {
-    let original = original::<N>(|slot| &slot.supports_family);
-    if original.is_null() {
-        return 0;
-    }
-    // SAFETY: stored before this function was put in its place, from a method of this type.
-    let own = unsafe { std::mem::transmute::<Pointer, SupportsFamily>(original)(device, selector, family) };
+    let own = own_family::<N>(device, selector, family);
     let ceiling = CEILING.load(Ordering::Acquire);
-    let within = u64::try_from(family).is_ok_and(|family| {
-        APPLE_FAMILIES.contains(&family) && family <= ceiling && DEVICES.contains(device)
-    });
+    let within = u64::try_from(family)
+        .is_ok_and(|family| APPLE_FAMILIES.contains(&family) && family <= ceiling && is_on::<N>(device));
     if within { 1 } else { own }
 }
 
 /// Stands for `maxThreadgroupMemoryLength`: the larger of the original's answer and the tested one.
 unsafe extern "C" fn threadgroup_memory<const N: usize>(device: Pointer, selector: Pointer) -> usize {
+    let own = own_memory::<N>(device, selector);
+    if is_on::<N>(device) { own.max(MEMORY.load(Ordering::Acquire)) } else { own }
+}
+
+fn own_family<const N: usize>(device: Pointer, selector: Pointer, family: isize) -> u8 {
+    let original = original::<N>(|slot| &slot.supports_family);
+    if original.is_null() {
+        return 0;
+    }
+    // SAFETY: stored before the replacement was put in its place, from a method of this type.
+    unsafe { std::mem::transmute::<Pointer, SupportsFamily>(original)(device, selector, family) }
+}
+
+fn own_memory<const N: usize>(device: Pointer, selector: Pointer) -> usize {
     let original = original::<N>(|slot| &slot.threadgroup_memory);
     if original.is_null() {
         return 0;
     }
     // SAFETY: as above.
-    let own = unsafe { std::mem::transmute::<Pointer, ThreadgroupMemory>(original)(device, selector) };
-    if DEVICES.contains(device) { own.max(MEMORY.load(Ordering::Acquire)) } else { own }
+    unsafe { std::mem::transmute::<Pointer, ThreadgroupMemory>(original)(device, selector) }
+}
+
+/// Tells whether a device is switched on and its own answers are still those that it was judged by: its class may set
+/// it up further once `_MTLDevice` has done its part.
+fn is_on<const N: usize>(device: Pointer) -> bool {
+    if !DEVICES.contains(device) {
+        return false;
+    }
+    // Below another replacement, or where an original asks its own device, its own answers are wanted.
+    let Some(_asking) = Asking::begin() else { return false };
+    let same = guarded(|| {
+        let hooks = HOOKS.get()?;
+        let top = hooks.grant.stock.apple_family.unwrap_or(0);
+        let family = |family| {
+            let own = own_family::<N>(device, hooks.supports_family, isize::try_from(family).ok()?);
+            ((own != 0) == (family <= top)).then_some(())
+        };
+        APPLE_FAMILIES.into_iter().try_for_each(family)?;
+        let memory = u64::try_from(own_memory::<N>(device, hooks.threadgroup_memory)).ok()?;
+        (memory == hooks.grant.stock.max_threadgroup_memory).then_some(())
+    });
+    if same.flatten().is_none() {
+        DEVICES.remove(device);
+        let _ = guarded(|| HOOKS.get().map(|hooks| changed(hooks, device)));
+        return false;
+    }
+    true
+}
+
+/// A device changed its own answers after it was judged.
+fn changed(hooks: &Hooks, device: Pointer) {
+    // SAFETY: the receiver of a message is an object.
+    let class = unsafe { hooks.runtime.class_of(device) };
+    let name = class.map_or_else(String::new, |class| hooks.runtime.name(class));
+    let why = format!("`{name}` changed its own answers after it was made");
+    report(&hooks.session, None, Err(hooks.grant.without_device(why)));
+}
+
+thread_local! {
+    static ASKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Held while a device's own answers are asked in this thread.
+struct Asking;
+
+impl Asking {
+    fn begin() -> Option<Self> {
+        (!ASKING.replace(true)).then(|| Self)
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        ASKING.set(false);
+    }
 }
 
 fn original<const N: usize>(of: impl Fn(&Slot) -> &AtomicPtr<c_void>) -> Pointer {

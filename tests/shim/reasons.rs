@@ -1,0 +1,1 @@
+//! Every reason for stock answers: what the program sees, what the log says, what standard error says.
