@@ -13,5 +13,6 @@
 mod built;
 mod devices;
 mod guest;
+mod identity;
 mod machofile;
 mod reasons;
