@@ -10,9 +10,12 @@
     reason = "tests fail by panicking"
 )]
 
+mod abuse;
 mod built;
+mod children;
 mod devices;
 mod guest;
 mod identity;
+mod images;
 mod machofile;
 mod reasons;
