@@ -1,12 +1,14 @@
 //! The command line: types for clap, nothing else.
 
 mod evidence;
+mod host;
 mod maintain;
 mod site;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub use evidence::{BundleArgs, DraftArgs, EvidenceCommand, InspectArgs};
+pub use host::{AttestArgs, FeatureLevelWord, HostCommand, HostVerifyArgs};
 pub use maintain::{
     InitArgs, KeygenArgs, LintArgs, ListArgs, PublishArgs, RegistryArgs, RenewArgs, RevokeArgs, SeverityWord,
     SigningArgs, VerdictWord, VerifyArgs,
@@ -79,6 +81,9 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Say what this machine is
     Probe(ProbeArgs),
+    /// Sign what a host is, and check what was signed
+    #[command(subcommand, after_help = "Example:\n  capgate host verify host.note --prefix /opt/capgate")]
+    Host(HostCommand),
     /// Check a site policy
     #[command(subcommand, after_help = "Example:\n  capgate policy check site.toml")]
     Policy(PolicyCommand),

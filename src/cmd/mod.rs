@@ -5,6 +5,7 @@ mod completions;
 mod demo;
 mod evidence;
 mod explain;
+mod host;
 mod init;
 mod keygen;
 mod keys;
@@ -14,6 +15,7 @@ mod lookup;
 mod man;
 mod opened;
 mod policy;
+mod prefix;
 mod probe;
 mod publish;
 mod renew;
@@ -21,7 +23,7 @@ mod revoke;
 mod scene;
 mod verify;
 
-use crate::cli::{AuditCommand, Command, EvidenceCommand, PolicyCommand};
+use crate::cli::{AuditCommand, Command, EvidenceCommand, HostCommand, PolicyCommand};
 use crate::exit::Outcome;
 use crate::ui::Ui;
 
@@ -42,6 +44,8 @@ pub fn dispatch(ui: &Ui, command: Command) -> Outcome {
         Command::Lookup(args) => lookup::run(ui, &args),
         Command::Explain(args) => explain::run(ui, &args),
         Command::Probe(_) => probe::run(ui),
+        Command::Host(HostCommand::Attest(args)) => host::attest(ui, &args),
+        Command::Host(HostCommand::Verify(args)) => host::verify(ui, &args),
         Command::Policy(PolicyCommand::Check(args)) => policy::check(ui, &args),
         Command::Audit(AuditCommand::List(args)) => audit::list(ui, &args),
         Command::Demo(args) => demo::run(ui, &args),

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
+pub mod mac;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -35,6 +37,10 @@ impl Run {
         }
     }
 
+    pub fn of(command: &mut Command) -> Self {
+        Self::new(&command.output().unwrap())
+    }
+
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err))
     }
@@ -64,6 +70,26 @@ pub fn capgate(folder: &Path) -> Command {
 
 pub fn run_in(folder: &Path, line: &str) -> Run {
     Run::new(&capgate(folder).args(words(line)).output().unwrap())
+}
+
+/// The same on a stand-in for a Mac.
+pub fn run_on(mac: &mac::Mac, folder: &Path, line: &str) -> Run {
+    Run::of(mac.runs(&mut capgate(folder)).args(words(line)))
+}
+
+/// A command of a user who is neither root nor the owner of what the tests made, where the tests may become one.
+pub fn as_somebody_else(folder: &Path) -> Command {
+    if !rustix::process::getuid().is_root() {
+        return capgate(folder);
+    }
+    // The tests' own program may lie in a folder that only root can enter.
+    let program = folder.join("capgate");
+    std::fs::copy(env!("CARGO_BIN_EXE_capgate"), &program).unwrap();
+    let mut command = Command::new(program);
+    command.current_dir(folder).env_clear().env("NO_COLOR", "1");
+    std::os::unix::process::CommandExt::uid(&mut command, 65534);
+    std::os::unix::process::CommandExt::gid(&mut command, 65534);
+    command
 }
 
 /// Words apart by spaces; single quotes keep some together.
