@@ -13,10 +13,21 @@ use capgate_registry::reader::read_chain;
 
 use super::opened;
 use crate::exit::Failure;
+use crate::installed::STATE;
 
 /// The prefix at that path, whose every folder must be safe.
 pub fn open(path: &Path) -> Result<Prefix, Failure> {
     Prefix::at(&plain(path)?).map_err(|e| unusable(&e))
+}
+
+/// The prefix at that path, whose folder of state must be safe too.
+pub fn installed(path: &Path) -> Result<Prefix, Failure> {
+    let prefix = open(path)?;
+    open(&prefix.root().join(STATE)).map_err(|failure| match failure.help {
+        Some(_) => failure,
+        None => failure.help("name a prefix that `capgate install` made"),
+    })?;
+    Ok(prefix)
 }
 
 /// The path from the root on, without `.`, `..` and doubled slashes; links stay, to be refused by name.
@@ -51,6 +62,10 @@ fn mended(path: &Path) -> Option<String> {
     if metadata.uid() != 0 && metadata.uid() != own {
         return Some(format!("sudo chown {own} {shown}"));
     }
+    // Such as /tmp: it is meant to be written by everyone.
+    if metadata.mode() & 0o1000 != 0 {
+        return Some("choose another place: everyone can write that one, and it is meant so".to_owned());
+    }
     if metadata.mode() & 0o022 != 0 {
         return Some(format!("chmod go-w {shown}, or choose another place"));
     }
@@ -58,7 +73,7 @@ fn mended(path: &Path) -> Option<String> {
 }
 
 /// A path as one word of a shell.
-fn quoted(path: &Path) -> String {
+pub fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%".contains(c);
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }

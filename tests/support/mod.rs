@@ -77,6 +77,15 @@ pub fn run_on(mac: &mac::Mac, folder: &Path, line: &str) -> Run {
     Run::of(mac.runs(&mut capgate(folder)).args(words(line)))
 }
 
+/// A folder whose every parent only root and this user can write, unlike those in `/tmp`.
+pub fn private_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    if let Err(e) = capgate_guest::prefix::Prefix::at(folder.path()) {
+        panic!("the tests need a checkout that nobody else can write: {e}");
+    }
+    folder
+}
+
 /// A command of a user who is neither root nor the owner of what the tests made, where the tests may become one.
 pub fn as_somebody_else(folder: &Path) -> Command {
     if !rustix::process::getuid().is_root() {
@@ -93,7 +102,7 @@ pub fn as_somebody_else(folder: &Path) -> Command {
 }
 
 /// Words apart by spaces; single quotes keep some together.
-fn words(line: &str) -> Vec<String> {
+pub fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (i, part) in line.split('\'').enumerate() {
         if i % 2 == 1 {

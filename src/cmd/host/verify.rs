@@ -73,7 +73,7 @@ pub struct Believed {
 
 pub fn run(ui: &Ui, args: &HostVerifyArgs) -> Outcome {
     let now = clock::now(args.now);
-    let prefix = args.prefix.as_deref().map(prefix::open).transpose()?;
+    let prefix = args.prefix.as_deref().map(prefix::installed).transpose()?;
     let by = believed(args, prefix.as_ref())?;
     let shown = args.file.display();
     let bytes = file::read_shared(&args.file, MAX_STATEMENT as u64 * 2)
