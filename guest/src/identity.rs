@@ -55,6 +55,13 @@ pub fn of_process() -> (Program, Option<PathBuf>) {
     (program, path)
 }
 
+/// The same without its file, where nothing is going to be looked up.
+pub fn of_process_unread() -> (Program, Option<PathBuf>) {
+    let cdhash = system::own_cdhash().map_or(Fact::Missing, |hash| Fact::Known(Hex(hash)));
+    let program = Program { sha256: Fact::Missing, sha256_trust: Sha256Trust::Unproven, cdhash };
+    (program, system::executable_path())
+}
+
 /// The program that a file would run as.
 pub fn of_program(path: &Path) -> io::Result<Program> {
     let file = of_file(path)?;

@@ -7,11 +7,11 @@ use capgate_policy::facts::{Facts, Program};
 use capgate_policy::host::{HostState, MAX_STATEMENT};
 use capgate_policy::line::{Circumstances, Line, Stage};
 use capgate_policy::site::{MAX_POLICY, SiteDoubt, SitePolicy};
-use capgate_registry::combination::Hex;
+use capgate_registry::combination::{Hex, Sha256Digest};
 use capgate_registry::document::{Problem, position};
 use capgate_registry::merkle::Hash;
 use capgate_registry::reader::{Anchor, Reader, Seen};
-use capgate_registry::record::{Doubt, Lookup};
+use capgate_registry::record::{Doubt, Lookup, View};
 use capgate_registry::seen;
 use jiff::Timestamp;
 
@@ -58,7 +58,8 @@ impl State {
         Self { registry, site, host, seen, log }
     }
 
-    fn nothing(why: &str) -> Self {
+    /// A state in which nothing can be believed, for one reason.
+    pub fn nothing(why: &str) -> Self {
         Self {
             registry: Err(Doubt::Unreadable(why.to_owned())),
             site: Ok(None),
@@ -143,11 +144,14 @@ fn read_host(
     }
 }
 
-/// A decision and everything that its lines say.
-#[derive(Debug)]
+/// One decision about one program, and everything that its lines say.
+#[derive(Debug, Clone)]
 pub struct Session {
-    state: State,
     facts: Facts,
+    host: HostState,
+    view: Option<View>,
+    policy: Option<Sha256Digest>,
+    log: Result<PathBuf, String>,
     program: Option<String>,
     machine: Option<String>,
     id: String,
@@ -155,11 +159,14 @@ pub struct Session {
 }
 
 impl Session {
-    /// Prepares a decision about `program`, which was started from `path`.
-    pub fn new(state: State, program: Program, path: Option<PathBuf>, by: &'static str) -> Self {
+    /// Prepares a decision about `program`, which was started from `path`. Nothing of the state stays open in it.
+    pub fn new(state: &State, program: Program, path: Option<PathBuf>, by: &'static str) -> Self {
         Self {
-            state,
             facts: facts::of_machine(program),
+            host: state.host.clone(),
+            view: state.registry.as_ref().ok().map(|reader| reader.view().clone()),
+            policy: state.site.as_ref().ok().and_then(Option::as_ref).map(|site| site.digest),
+            log: state.log.clone(),
             program: path.map(|path| path.to_string_lossy().into_owned()),
             machine: facts::machine(),
             id: system::random().map(|bytes| Hex(bytes).to_string()).unwrap_or_default(),
@@ -172,19 +179,20 @@ impl Session {
         &self.id
     }
 
-    /// What the prefix held.
-    pub fn state(&self) -> &State {
-        &self.state
-    }
-
     /// The facts of machine and program.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
     /// Decides and logs: a grant follows its written line.
-    pub fn decide(&self, switched_off: bool, now: Timestamp, micros: impl FnOnce() -> u64) -> Decision {
-        let decision = self.state.decide(&self.facts, switched_off, now);
+    pub fn decide(
+        &self,
+        state: &State,
+        switched_off: bool,
+        now: Timestamp,
+        micros: impl FnOnce() -> u64,
+    ) -> Decision {
+        let decision = state.decide(&self.facts, switched_off, now);
         self.logged(decision, Stage::Start, None, now, micros())
     }
 
@@ -204,9 +212,9 @@ impl Session {
                 stage,
                 device,
                 facts: &self.facts,
-                host: &self.state.host,
-                registry: self.state.registry.as_ref().ok().map(Lookup::view),
-                policy: self.state.site.as_ref().ok().and_then(Option::as_ref).map(|site| site.digest),
+                host: &self.host,
+                registry: self.view.as_ref(),
+                policy: self.policy,
                 program: self.program.clone(),
                 micros,
                 machine: self.machine.clone(),
@@ -216,7 +224,7 @@ impl Session {
                 id: self.id.clone(),
             },
         );
-        let written = match &self.state.log {
+        let written = match &self.log {
             // Without an id the lines of one decision could not be told from those of another.
             Ok(_) if self.id.is_empty() => Err("the system gives no random bytes for an id".to_owned()),
             Ok(path) => log::append(path, &line).map_err(|e| format!("`{}` {e}", path.display())),

@@ -9,6 +9,7 @@
  *   links       a line `name aa:bb:cc:dd:ee:ff` for each interface
  *   images      lines `path file [library]`: images that the loader lists, each mapped from a Mach-O file; with a third
  *               word, only while a library of that name is loaded
+ *   metal       the library that is opened where Metal's framework is asked for; without the file there is none
  *   acl         paths that have an access control list with an entry that allows
  */
 #define _GNU_SOURCE
@@ -194,6 +195,23 @@ int acl_free(void *list)
 {
     (void)list;
     return 0;
+}
+
+/* A Mac's own inline function, which GNU's runtime has only in its header. */
+void *object_getClass(void *object)
+{
+    return object ? *(void **)object : NULL;
+}
+
+void *dlopen(const char *path, int flags)
+{
+    static void *(*next)(const char *, int);
+    char line[4096];
+    if (!next)
+        next = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
+    if (path && strcmp(path, "/System/Library/Frameworks/Metal.framework/Metal") == 0)
+        return first_line("metal", line, sizeof line) ? next(line, flags) : NULL;
+    return next(path, flags);
 }
 
 /* The loader's list of images. */

@@ -44,6 +44,11 @@ impl Grant {
         Ok(())
     }
 
+    /// The refusal for a device that cannot be asked, or whose answers cannot be changed as a whole.
+    pub fn without_device(&self, why: impl Into<Box<str>>) -> Refusal {
+        self.withhold(Reason::DeviceDiffers, why)
+    }
+
     fn check_images(&self, loaded: &[LoadedImage]) -> Result<(), Refusal> {
         let listed =
             |image: &LoadedImage| self.images.iter().filter(|listed| listed.name == image.name).count();

@@ -1,0 +1,95 @@
+//! What children inherit: the library takes itself, and shims that it knows, out of it.
+#![allow(unsafe_code, reason = "changes the environment before `main`, while no other thread can read it")]
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// The variable that inserts libraries, and what stands between its entries.
+#[cfg(target_os = "macos")]
+const INSERT: (&str, &[u8]) = ("DYLD_INSERT_LIBRARIES", b":");
+/// The variable that inserts libraries, and what stands between its entries.
+#[cfg(not(target_os = "macos"))]
+const INSERT: (&str, &[u8]) = ("LD_PRELOAD", b": ");
+
+/// Names the library of another shim that `capgate run` inserted beside this one.
+const OTHER_SHIM: &str = "CAPGATE_SHIM";
+
+/// What the known shims read.
+const VARIABLES: [&str; 8] = [
+    "LUME_METAL_APPLE_FAMILY_MAX",
+    "LUME_METAL_MAX_THREADGROUP_MEMORY",
+    "TART_METAL_APPLE_FAMILY_MAX",
+    "TART_METAL_MAX_THREADGROUP_MEMORY",
+    "VEERTU_ANKA_GPU_APPLE_FAMILY_MAX",
+    "VEERTU_ANKA_GPU_THREADGROUP_MEMORY_MIN",
+    "LUNCHPAIL_METAL_APPLE_FAMILY_MAX",
+    "LUNCHPAIL_METAL_MAX_THREADGROUP_MEMORY",
+];
+
+/// What the libraries of known shims are called, wherever they stand.
+const SHIMS: [&str; 4] =
+    ["LumeMetalCapabilities", "TartMetalCapabilities", "AnkaMetalCapabilities", "LunchpailMetalCapabilities"];
+
+/// Tells whether a variable is set to something.
+pub fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty())
+}
+
+/// The libraries that were inserted into this process, this one among them.
+pub struct Inserted<'a> {
+    own: &'a Path,
+    entries: Vec<OsString>,
+}
+
+impl<'a> Inserted<'a> {
+    /// Reads the variable; `None` where it does not name this library, which was then only linked or opened.
+    pub fn read(own: &'a Path) -> Option<Self> {
+        let value = std::env::var_os(INSERT.0)?;
+        let entries = value.as_bytes().split(|byte| INSERT.1.contains(byte));
+        let entries: Vec<OsString> = entries
+            .filter(|entry| !entry.is_empty())
+            .map(|entry| OsString::from_vec(entry.to_vec()))
+            .collect();
+        let inserted = Self { own, entries };
+        inserted.entries.iter().any(|entry| inserted.is_own(entry)).then_some(inserted)
+    }
+
+    /// Takes this library, known shims and their variables out of the environment, and leaves what others put there.
+    /// Tells whether another shim was inserted by `capgate run`.
+    pub fn clean(&self) -> bool {
+        let other = std::env::var_os(OTHER_SHIM);
+        let kept: Vec<&OsStr> = self
+            .entries
+            .iter()
+            .filter(|entry| !self.is_own(entry) && !is_known(entry) && other.as_ref() != Some(entry))
+            .map(OsString::as_os_str)
+            .collect();
+        let separator = OsStr::from_bytes(INSERT.1.get(..1).unwrap_or_default());
+        // SAFETY: constructors run one after another before `main`; a thread that an earlier library started in its
+        // own constructor would have to read the environment at this very moment.
+        unsafe {
+            if kept.is_empty() {
+                std::env::remove_var(INSERT.0);
+            } else {
+                std::env::set_var(INSERT.0, kept.join(separator));
+            }
+            for name in VARIABLES.iter().chain([&OTHER_SHIM]) {
+                std::env::remove_var(name);
+            }
+        }
+        other.is_some()
+    }
+
+    /// The loader may have followed a link on the way here.
+    fn is_own(&self, entry: &OsStr) -> bool {
+        let resolved = |path: &Path| std::fs::canonicalize(path).ok();
+        let entry = Path::new(entry);
+        entry == self.own || resolved(entry).is_some_and(|path| Some(path) == resolved(self.own))
+    }
+}
+
+fn is_known(entry: &OsStr) -> bool {
+    let name = Path::new(entry).file_name().map(|name| name.to_string_lossy());
+    name.is_some_and(|name| SHIMS.iter().any(|shim| name.trim_start_matches("lib").starts_with(shim)))
+}

@@ -1,0 +1,141 @@
+//! The images that may touch Metal: those that link it, and those that came after the library.
+//!
+//! Each is known by its cdhash, computed from the code signature as it is mapped, which the kernel checked as the image
+//! was loaded. No file is opened.
+#![allow(unsafe_code, reason = "reads mapped images and the loader's list; each block says why it is sound")]
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, c_char, c_void};
+use std::path::{Path, PathBuf};
+
+use capgate_guest::system::symbol;
+use capgate_macho::{Commands, MAX_SIGNATURE, cdhash, header_length};
+use capgate_policy::decide::LoadedImage;
+use capgate_registry::combination::Hex;
+
+/// Most images that are looked at.
+const MOST: u32 = 20_000;
+/// `MH_EXECUTE`: the program itself, whose identity was decided already.
+const PROGRAM: u32 = 2;
+
+type Count = unsafe extern "C" fn() -> u32;
+type Name = unsafe extern "C" fn(u32) -> *const c_char;
+type Header = unsafe extern "C" fn(u32) -> *const c_void;
+
+/// What is loaded, compared with what was loaded at the start.
+pub struct Images {
+    own: PathBuf,
+    early: BTreeSet<usize>,
+}
+
+/// One entry of the loader's list.
+struct Entry {
+    path: PathBuf,
+    header: usize,
+}
+
+impl Images {
+    /// Remembers what is loaded now; `own` is this library.
+    pub fn at_start(own: PathBuf) -> Self {
+        let early = list().unwrap_or_default().into_iter().map(|entry| entry.header).collect();
+        Self { own, early }
+    }
+
+    /// The images that may touch Metal, without the system's, the program and this library.
+    ///
+    /// One that cannot be understood is among them, without a digest, so that no list can have it.
+    pub fn that_may_touch_metal(&self) -> Vec<LoadedImage> {
+        let Some(entries) = list() else {
+            return vec![LoadedImage { name: "the loader's list".to_owned(), sha256: None, cdhash: None }];
+        };
+        entries
+            .iter()
+            .filter(|entry| !is_system(&entry.path) && entry.path != self.own)
+            .filter_map(|entry| self.look(entry))
+            .collect()
+    }
+
+    fn look(&self, entry: &Entry) -> Option<LoadedImage> {
+        let name = entry.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        // SAFETY: the loader lists images that are mapped.
+        let commands = unsafe { commands(entry.header) };
+        let Some(commands) = commands else { return Some(LoadedImage { name, sha256: None, cdhash: None }) };
+        let is_early = self.early.contains(&entry.header);
+        if commands.file_type == PROGRAM || (is_early && !commands.links_metal()) {
+            return None;
+        }
+        // SAFETY: as above.
+        let cdhash = unsafe { mapped_cdhash(entry.header, &commands) }.map(Hex);
+        Some(LoadedImage { name, sha256: None, cdhash })
+    }
+}
+
+/// Apple's own: read-only and sealed with the system, whose build the combination names.
+fn is_system(path: &Path) -> bool {
+    path.starts_with("/System") || path.starts_with("/usr/lib")
+}
+
+fn list() -> Option<Vec<Entry>> {
+    // SAFETY: functions of these names have these types in `mach-o/dyld.h`.
+    let (count, name, header) = unsafe {
+        (
+            std::mem::transmute::<*mut c_void, Count>(symbol(c"_dyld_image_count")?.as_ptr()),
+            std::mem::transmute::<*mut c_void, Name>(symbol(c"_dyld_get_image_name")?.as_ptr()),
+            std::mem::transmute::<*mut c_void, Header>(symbol(c"_dyld_get_image_header")?.as_ptr()),
+        )
+    };
+    // SAFETY: it takes nothing.
+    let count = unsafe { count() };
+    if count > MOST {
+        return None;
+    }
+    let mut entries = Vec::new();
+    for at in 0..count {
+        // SAFETY: an index beyond the list, because something was unloaded in between, is answered with null.
+        let (name, header) = unsafe { (name(at), header(at)) };
+        if name.is_null() || header.is_null() {
+            continue;
+        }
+        // SAFETY: the loader's own name of an image, ended by a zero byte.
+        let path = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
+        entries.push(Entry { path: PathBuf::from(path), header: header as usize });
+    }
+    Some(entries)
+}
+
+/// Header and load commands of a mapped image.
+///
+/// # Safety
+/// An image is mapped at `header`, its load commands included, as the loader leaves it.
+unsafe fn commands(header: usize) -> Option<Commands> {
+    // SAFETY: every image has a header of 32 bytes.
+    let start = unsafe { bytes(header, 32) };
+    let length = header_length(start).ok()?;
+    // SAFETY: the loader read the commands from there before it mapped the rest.
+    Commands::parse(unsafe { bytes(header, length) }).ok()
+}
+
+/// The cdhash of a mapped image.
+///
+/// # Safety
+/// An image with these commands is mapped at `header`.
+unsafe fn mapped_cdhash(header: usize, commands: &Commands) -> Option<[u8; 20]> {
+    let (signature, linkedit) = (commands.signature?, commands.linkedit?);
+    let from = u64::from(signature.offset).checked_sub(linkedit.offset)?;
+    let end = from.checked_add(signature.size.into())?;
+    if end > linkedit.size || signature.size > MAX_SIGNATURE {
+        return None;
+    }
+    let slide = (header as u64).wrapping_sub(commands.text_address?);
+    let address = linkedit.address.wrapping_add(slide).checked_add(from)?;
+    let length = usize::try_from(signature.size).ok()?;
+    // SAFETY: the range lies within a segment that the loader mapped as a whole.
+    cdhash(unsafe { bytes(usize::try_from(address).ok()?, length) }).ok()
+}
+
+/// # Safety
+/// `length` bytes are mapped at `address` and stay so.
+unsafe fn bytes<'a>(address: usize, length: usize) -> &'a [u8] {
+    // SAFETY: as promised.
+    unsafe { std::slice::from_raw_parts(address as *const u8, length) }
+}
