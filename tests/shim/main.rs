@@ -18,5 +18,6 @@ mod devices;
 mod guest;
 mod identity;
 mod images;
+mod installed;
 mod machofile;
 mod reasons;
