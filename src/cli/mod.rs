@@ -5,6 +5,7 @@ mod evidence;
 mod host;
 mod maintain;
 mod place;
+mod run;
 mod site;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -19,6 +20,7 @@ pub use maintain::{
     SigningArgs, VerdictWord, VerifyArgs,
 };
 pub use place::{InstallArgs, UninstallArgs};
+pub use run::RunArgs;
 pub use site::{
     AuditCommand, AuditListArgs, CompletionsArgs, Condition, DemoArgs, ExplainArgs, LookupArgs, ManArgs,
     OutcomeWord, PolicyCheckArgs, PolicyCommand, ProbeArgs, SceneArgs,
@@ -87,6 +89,8 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Say what this machine is
     Probe(ProbeArgs),
+    /// Start a program, with tested answers where they are granted
+    Run(RunArgs),
     /// Put capgate on a guest
     Install(InstallArgs),
     /// Take it away again

@@ -21,3 +21,4 @@ mod images;
 mod installed;
 mod machofile;
 mod reasons;
+mod run;
