@@ -16,6 +16,9 @@ const DEVICE: &str = "AppleParavirtDevice";
 /// What every test of a refusal may take at most; a blocking open would take for ever.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What stands there instead, and how it gets there; the second path is where the real file was put.
+type Replacement = (&'static str, fn(&Path, &Path));
+
 #[track_caller]
 fn never_granted(guest: &Guest, what: &str) -> Ran {
     let start = Instant::now();
@@ -56,7 +59,7 @@ fn a_state_file_that_is_something_else_means_stock() {
     for name in files(&guest) {
         let path = guest.state(&name);
         let kept = guest.folder.join("kept");
-        let replacements: [(&str, fn(&Path, &Path)); 6] = [
+        let replacements: [Replacement; 6] = [
             ("a FIFO", |path, _| assert!(Command::new("mkfifo").arg(path).status().unwrap().success())),
             ("a directory", |path, _| fs::create_dir(path).unwrap()),
             ("a link to the real one", |path, kept| symlink(kept, path).unwrap()),

@@ -10,6 +10,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod abi;
 mod abuse;
 mod built;
 mod children;

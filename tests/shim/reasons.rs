@@ -190,7 +190,8 @@ fn switched_off_by_the_variable() {
 
 #[test]
 fn rule_2_what_cannot_be_logged_is_not_granted() {
-    let breaks: [(&str, fn(&Guest)); 5] = [
+    type Break = (&'static str, fn(&Guest));
+    let breaks: [Break; 5] = [
         ("folder", |guest| fs::remove_dir_all(guest.log().parent().unwrap()).unwrap()),
         ("link", |guest| std::os::unix::fs::symlink("/dev/null", guest.log()).unwrap()),
         ("directory", |guest| fs::create_dir(guest.log()).unwrap()),
