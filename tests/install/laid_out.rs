@@ -34,6 +34,7 @@ fn a_prefix_is_laid_out_with_its_modes_and_taken_away_again() {
             ("etc/capgate/root.note", 0o644),
             ("etc/capgate/site.toml", 0o644),
             ("include/", 0o755),
+            ("include/capgate.h", 0o644),
             ("lib/", 0o755),
             ("lib/libcapgate.so", 0o755),
             ("var/", 0o755),
@@ -94,12 +95,12 @@ fn a_dry_run_writes_nothing() {
     let site = Site::new();
     let json = site.install("--dry-run --registry registry --format json").ok().json();
     let parts = json["parts"].as_array().unwrap();
-    assert!(parts.iter().all(|part| part["state"] == "new") && parts.len() == 5, "{json}");
+    assert!(parts.iter().all(|part| part["state"] == "new") && parts.len() == 6, "{json}");
     assert!(!site.prefix().exists());
     site.install("").ok();
     let before = site.tree();
     let run = site.uninstall("--dry-run").ok();
-    assert!(run.out.starts_with("would be removed: 4 files from "), "{}", run.out);
+    assert!(run.out.starts_with("would be removed: 5 files from "), "{}", run.out);
     assert_eq!(site.tree(), before);
 }
 
