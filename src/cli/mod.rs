@@ -1,6 +1,7 @@
 //! The command line: types for clap, nothing else.
 
 mod agent;
+mod doctor;
 mod evidence;
 mod host;
 mod maintain;
@@ -13,6 +14,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub use agent::{
     AgentCheckArgs, AgentNameArgs, AgentRemoveArgs, AgentTaskArgs, AgentWriteArgs, LaunchAgentCommand,
 };
+pub use doctor::DoctorArgs;
 pub use evidence::{BundleArgs, DraftArgs, EvidenceCommand, InspectArgs};
 pub use host::{AttestArgs, FeatureLevelWord, HostCommand, HostVerifyArgs};
 pub use maintain::{
@@ -89,6 +91,8 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Say what this machine is
     Probe(ProbeArgs),
+    /// Say what stands between a program and tested answers
+    Doctor(DoctorArgs),
     /// Start a program, with tested answers where they are granted
     Run(RunArgs),
     /// Put capgate on a guest

@@ -3,6 +3,7 @@
 mod audit;
 mod completions;
 mod demo;
+mod doctor;
 mod evidence;
 mod explain;
 mod host;
@@ -48,6 +49,7 @@ pub fn dispatch(ui: &Ui, command: Command) -> Outcome {
         Command::Lookup(args) => lookup::run(ui, &args),
         Command::Explain(args) => explain::run(ui, &args),
         Command::Probe(_) => probe::run(ui),
+        Command::Doctor(args) => doctor::run(ui, &args),
         Command::Run(args) => run::run(ui, &args),
         Command::Install(args) => install::run(ui, &args),
         Command::Uninstall(args) => uninstall::run(ui, &args),

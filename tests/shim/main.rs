@@ -15,6 +15,7 @@ mod abuse;
 mod built;
 mod children;
 mod devices;
+mod doctor;
 mod guest;
 mod identity;
 mod images;

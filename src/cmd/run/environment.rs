@@ -10,6 +10,8 @@ use super::foreign::Other;
 
 /// The variable that inserts libraries.
 const INSERT: &str = if cfg!(target_os = "macos") { "DYLD_INSERT_LIBRARIES" } else { "LD_PRELOAD" };
+/// What stands between its entries.
+const SEPARATORS: &[u8] = if cfg!(target_os = "macos") { b":" } else { b": " };
 
 /// What each known shim reads: its ceiling of Apple families, and its threadgroup memory.
 const VARIABLES: [(ShimName, &str, &str); 4] = [
@@ -27,6 +29,19 @@ pub fn remove_stray(command: &mut Command) -> Vec<&'static str> {
         command.env_remove(name);
     }
     stray
+}
+
+/// What is set here for a known shim, and libraries of known shims that are inserted.
+pub fn active() -> Vec<String> {
+    let names = VARIABLES.iter().flat_map(|(_, family, memory)| [*family, *memory]);
+    let set = names.filter(|name| std::env::var_os(name).is_some()).map(str::to_owned);
+    let inserted = std::env::var_os(INSERT).unwrap_or_default();
+    let known = |entry: &OsString| {
+        let name = Path::new(entry).file_name().map(|name| name.to_string_lossy().into_owned());
+        name.is_some_and(|name| name.contains("MetalCapabilities"))
+    };
+    let libraries = split(&inserted, SEPARATORS).into_iter().filter(known);
+    set.chain(libraries.map(|entry| entry.to_string_lossy().into_owned())).collect()
 }
 
 /// The libraries to insert, in order, and variables to set.
@@ -59,8 +74,7 @@ impl Insertion {
     /// Adds it to what others insert. A library of ours that stands there already is not inserted twice.
     pub fn apply(self, command: &mut Command) {
         let inserted = std::env::var_os(INSERT).unwrap_or_default();
-        let separators: &[u8] = if cfg!(target_os = "macos") { b":" } else { b": " };
-        let mut all: Vec<OsString> = split(&inserted, separators);
+        let mut all: Vec<OsString> = split(&inserted, SEPARATORS);
         all.retain(|entry| !self.libraries.iter().any(|library| library == Path::new(entry)));
         all.extend(self.libraries.into_iter().map(PathBuf::into_os_string));
         command.env(INSERT, all.join(OsStr::new(":")));

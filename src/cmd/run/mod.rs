@@ -4,9 +4,9 @@
 //! again inside the process, and its word is the one that counts. Another shim asks nobody, so for one the decision is
 //! logged here, and a grant follows its written line.
 
-mod environment;
+pub mod environment;
 mod foreign;
-mod program;
+pub mod program;
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ pub fn run(ui: &Ui, args: &RunArgs) -> Outcome {
 /// The insertion that was granted and what is said of it, or why the program stays stock.
 fn decide(args: &RunArgs, program: &Program) -> Result<(Insertion, String), String> {
     let clock = Instant::now();
-    let prefix = find_prefix(args);
+    let prefix = find_prefix(args.prefix.as_deref());
     let identity = identity::of_program(&program.identified)
         .map_err(|e| format!("`{}` {e}", program.identified.display()))?;
     let deadline = clock + Duration::from_secs(args.wait.into());
@@ -104,8 +104,8 @@ fn decide(args: &RunArgs, program: &Program) -> Result<(Insertion, String), Stri
 }
 
 /// The prefix that was named, or the one that this program stands in.
-fn find_prefix(args: &RunArgs) -> Result<Prefix, String> {
-    let root = match &args.prefix {
+pub fn find_prefix(named: Option<&Path>) -> Result<Prefix, String> {
+    let root = match named {
         Some(path) => super::prefix::plain(path).map_err(|failure| failure.message)?,
         None => own_prefix().ok_or("this program is in no prefix; name one with `--prefix`")?,
     };

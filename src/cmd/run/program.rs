@@ -53,6 +53,11 @@ pub fn not_started(name: &OsStr, error: &io::Error) -> Failure {
 }
 
 impl Program {
+    /// The files that are started before the program itself.
+    pub fn before(&self) -> &[(PathBuf, Binary)] {
+        self.started.split_last().map_or(&[], |(_, before)| before)
+    }
+
     /// The loader ends a program whose inserted library it cannot load, so the library must have code for every
     /// processor that a file on the way is for.
     pub fn can_load(&self, library: &Path) -> Result<(), String> {
