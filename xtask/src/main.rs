@@ -9,6 +9,8 @@ mod interrupt;
 mod machine;
 mod purity;
 mod reader;
+mod shim;
+mod signed;
 mod steps;
 
 use std::env;
