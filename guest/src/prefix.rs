@@ -3,6 +3,7 @@
 //! A file counts only if it and every folder above it belong to root or this user, nobody else may write them, and no
 //! link stands on the way. With that, only those two can change which file a path names between a check and its use.
 
+use std::cell::RefCell;
 use std::ffi::CString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -56,13 +57,15 @@ pub fn check_library(path: &Path) -> Result<(), Unsafe> {
 #[derive(Debug, Clone)]
 pub struct Prefix {
     root: PathBuf,
+    /// Folders below it that passed, each asked once: only those who may write there could change them since.
+    passed: RefCell<Vec<PathBuf>>,
 }
 
 impl Prefix {
     /// The prefix at an absolute path.
     pub fn at(path: &Path) -> Result<Self, Unsafe> {
         check_folders(path)?;
-        Ok(Self { root: path.to_owned() })
+        Ok(Self { root: path.to_owned(), passed: RefCell::default() })
     }
 
     /// The prefix that a library was loaded from: `<prefix>/lib/<library>`, by the path that the loader gives.
@@ -72,7 +75,7 @@ impl Prefix {
             return Err(Unsafe::new(library, "was not loaded from the folder `lib` of a prefix"));
         };
         check_library(library)?;
-        Ok(Self { root: root.to_owned() })
+        Ok(Self { root: root.to_owned(), passed: RefCell::default() })
     }
 
     /// Where its library stands.
@@ -127,7 +130,10 @@ impl Prefix {
     fn open(&self, path: &Path) -> Result<(File, u64), Unsafe> {
         let parent = path.parent().unwrap_or(path);
         for folder in between(&self.root, parent) {
-            check_folder(&folder)?;
+            if !self.passed.borrow().contains(&folder) {
+                check_folder(&folder)?;
+                self.passed.borrow_mut().push(folder);
+            }
         }
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|e| {
