@@ -6,13 +6,14 @@
 use std::cell::RefCell;
 use std::ffi::CString;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use capgate_registry::store::{Listed, ReadAt, Store, StoreError};
 
+use crate::opened::{Opened, ReadError};
 use crate::system;
 
 /// What others could do to a state file, or that it is not there as what it should be.
@@ -110,15 +111,12 @@ impl Prefix {
     /// The whole of a state file of at most `cap` bytes.
     pub fn read(&self, name: &str, cap: u64) -> Result<Vec<u8>, Unsafe> {
         let path = self.state(name);
-        let (file, size) = self.open(&path)?;
-        let too_large = || Unsafe::new(&path, format!("has more than the {cap} bytes that are accepted"));
-        if size > cap {
-            return Err(too_large());
-        }
-        let mut bytes = Vec::new();
-        file.take(cap.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| Unsafe::io(&path, &e))?;
-        // It may have grown since its size was asked.
-        if bytes.len() as u64 > cap { Err(too_large()) } else { Ok(bytes) }
+        self.open(&path)?.read(cap).map_err(|e| match e {
+            ReadError::TooLarge(_) => {
+                Unsafe::new(&path, format!("has more than the {cap} bytes that are accepted"))
+            }
+            ReadError::Io(e) => Unsafe::io(&path, &e),
+        })
     }
 
     /// The registry that was synced into it.
@@ -127,7 +125,7 @@ impl Prefix {
     }
 
     /// Opens a regular file below the prefix without waiting for anything.
-    fn open(&self, path: &Path) -> Result<(File, u64), Unsafe> {
+    fn open(&self, path: &Path) -> Result<Opened, Unsafe> {
         let parent = path.parent().unwrap_or(path);
         for folder in between(&self.root, parent) {
             if !self.passed.borrow().contains(&folder) {
@@ -142,7 +140,7 @@ impl Prefix {
         })?;
         let metadata = file.metadata().map_err(|e| Unsafe::io(path, &e))?;
         check(path, &metadata, metadata.is_file(), "is not a regular file")?;
-        Ok((file, metadata.len()))
+        Ok(Opened::new(file, metadata.len()))
     }
 }
 
@@ -213,7 +211,7 @@ pub struct Registry<'a> {
 }
 
 impl Registry<'_> {
-    fn open_file(&self, path: &str) -> Result<(File, u64), StoreError> {
+    fn open_file(&self, path: &str) -> Result<Opened, StoreError> {
         let good = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0']);
         if !path.split('/').all(good) {
             let source = io::Error::other("is no name inside a registry");
@@ -229,36 +227,16 @@ impl Registry<'_> {
     }
 }
 
-struct OpenFile {
-    file: File,
-    size: u64,
-}
-
-impl ReadAt for OpenFile {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(buffer, offset)
-    }
-
-    fn size(&self) -> u64 {
-        self.size
-    }
-}
-
 impl Store for Registry<'_> {
     fn read(&self, path: &str, cap: u64) -> Result<Vec<u8>, StoreError> {
-        let (file, size) = self.open_file(path)?;
-        let too_large = |size| StoreError::TooLarge { path: path.to_owned(), size, cap };
-        if size > cap {
-            return Err(too_large(size));
-        }
-        let mut bytes = Vec::new();
-        file.take(cap.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| StoreError::io(path, e))?;
-        if bytes.len() as u64 > cap { Err(too_large(bytes.len() as u64)) } else { Ok(bytes) }
+        self.open_file(path)?.read(cap).map_err(|e| match e {
+            ReadError::TooLarge(size) => StoreError::TooLarge { path: path.to_owned(), size, cap },
+            ReadError::Io(e) => StoreError::io(path, e),
+        })
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, StoreError> {
-        let (file, size) = self.open_file(path)?;
-        Ok(Box::new(OpenFile { file, size }))
+        Ok(Box::new(self.open_file(path)?))
     }
 
     fn list(&self) -> Result<Vec<Listed>, StoreError> {
