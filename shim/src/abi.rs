@@ -167,7 +167,9 @@ impl Handle {
         let Decision::Grant(grant) = &self.decision else { return Err("nothing was granted".to_owned()) };
         let images = if grant.images.is_empty() { Vec::new() } else { self.images.that_may_touch_metal() };
         let device = Device { answers, images };
-        let decision = match grant.at_device(&device) {
+        let is_half_made = answers.max_threadgroup_memory == 0;
+        let judged = if is_half_made { grant.at_half_made_device(&device) } else { grant.at_device(&device) };
+        let decision = match judged {
             Ok(()) => self.decision.clone(),
             Err(refusal) => refusal.into(),
         };
@@ -234,8 +236,8 @@ pub extern "C" fn capgate_max_threadgroup_memory(handle: *const Capgate) -> u64 
 }
 
 /// Judges a device as it is made, by its own answers: the highest Apple family that it names (0 for none) and its
-/// threadgroup memory in bytes. Logs it. `CAPGATE_GRANTED` where the answers may be changed; once one device was
-/// refused, none is changed any more.
+/// threadgroup memory in bytes (0 where it does not know it yet; then judge it again once it does). Logs it.
+/// `CAPGATE_GRANTED` where the answers may be changed; once one device was refused, none is changed any more.
 ///
 /// # Safety
 /// `name` is null or a text that ends in a zero byte.
@@ -280,12 +282,15 @@ pub extern "C" fn capgate_supports_family(handle: *const Capgate, family: i64, o
     })
 }
 
-/// What `maxThreadgroupMemoryLength` may answer on a device whose own answer is `own` bytes.
+/// What `maxThreadgroupMemoryLength` may answer on a device whose own answer is `own` bytes: `own` itself where that is not
+/// what the profile was tested against.
 #[unsafe(no_mangle)]
 pub extern "C" fn capgate_threadgroup_memory(handle: *const Capgate, own: u64) -> u64 {
-    with(handle, own, |handle| match handle.decision.values().filter(|_| handle.may_change()) {
-        Some(values) => own.max(values.max_threadgroup_memory),
-        None => own,
+    with(handle, own, |handle| match &handle.decision {
+        Decision::Grant(grant) if handle.may_change() && own == grant.stock.max_threadgroup_memory => {
+            own.max(grant.values.max_threadgroup_memory)
+        }
+        _ => own,
     })
 }
 

@@ -12,6 +12,8 @@ extern const long metal_families[FAMILIES];
 struct answers {
     int supports[FAMILIES];
     unsigned long memory;
+    /* What it was told about 1009 when it asked itself while it was made. */
+    int queried;
 };
 
 Device MTLCreateSystemDefaultDevice(void);

@@ -18,20 +18,27 @@ __attribute__((objc_root_class))
 }
 @end
 
-/* The abstract base: its answers, like Apple's, come from what initGPUFamilySupport found out. */
+/* The abstract base. Like Apple's, a device finds out its families first, then asks itself for them once for good
+ * (Apple's MTLDeviceFeatureQueries), and reads its limits, its memory among them, last. */
 @interface _MTLDevice : Root {
     long family;
     int ready;
+    unsigned long memory;
+    BOOL queried;
 }
 - (id)init;
 - (void)initGPUFamilySupport;
+- (void)initFeatureQueries;
+- (void)initLimits;
 - (BOOL)supportsFamily:(long)asked;
+- (BOOL)queried;
 @end
 
 @implementation _MTLDevice
 - (id)init
 {
-    [self initGPUFamilySupport];
+    [self initFeatureQueries];
+    [self initLimits];
     return self;
 }
 
@@ -39,6 +46,23 @@ __attribute__((objc_root_class))
 {
     family = 1005;
     ready = 1;
+    memory = 0;
+}
+
+- (void)initFeatureQueries
+{
+    [self initGPUFamilySupport];
+    queried = [self supportsFamily:1009];
+}
+
+- (void)initLimits
+{
+    memory = 32768;
+}
+
+- (BOOL)queried
+{
+    return queried;
 }
 
 - (BOOL)supportsFamily:(long)asked
@@ -62,7 +86,43 @@ __attribute__((objc_root_class))
 @implementation FullDevice
 - (unsigned long)maxThreadgroupMemoryLength
 {
+    return memory;
+}
+@end
+
+/* Knows its memory from the start. */
+@interface EarlyDevice : FullDevice
+@end
+@implementation EarlyDevice
+- (unsigned long)maxThreadgroupMemoryLength
+{
     return 32768;
+}
+@end
+
+/* Never knows it. */
+@interface EmptyDevice : FullDevice
+@end
+@implementation EmptyDevice
+- (void)initLimits
+{
+    [super initLimits];
+    memory = 0;
+}
+
+- (unsigned long)maxThreadgroupMemoryLength
+{
+    return 0;
+}
+@end
+
+/* Finds out another one. */
+@interface LaterDevice : FullDevice
+@end
+@implementation LaterDevice
+- (unsigned long)maxThreadgroupMemoryLength
+{
+    return memory ? 16384 : 0;
 }
 @end
 
@@ -80,6 +140,7 @@ __attribute__((objc_root_class))
 {
     family = 1005;
     ready = 1;
+    memory = 32768;
     return self;
 }
 @end
@@ -154,6 +215,7 @@ void metal_answers(Device device, struct answers *answers)
     SEL memory = sel_registerName("maxThreadgroupMemoryLength");
     for (int i = 0; i < FAMILIES; i++)
         answers->supports[i] = [(_MTLDevice *)device supportsFamily:metal_families[i]];
+    answers->queried = [(_MTLDevice *)device queried];
     answers->memory = class_getInstanceMethod(object_getClass(device), memory)
                           ? [(FullDevice *)device maxThreadgroupMemoryLength]
                           : 0;

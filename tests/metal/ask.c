@@ -1,6 +1,8 @@
 /* A program that makes devices and says what it is told of them, one line for each on standard output:
  *
- *     CLASS FAMILY,FAMILY,... MEMORY
+ *     CLASS FAMILY,FAMILY,... MEMORY [inside]
+ *
+ * with `inside` where the device was told that it is of family 1009 when it asked itself while it was made.
  *
  *   ask CLASS...          each device in turn
  *   ask --threads CLASS   eight devices at once, in eight threads
@@ -60,7 +62,8 @@ static void *ask(void *name)
     for (int i = 0; i < FAMILIES; i++)
         if (answers.supports[i])
             at += snprintf(line + at, sizeof line - (size_t)at, "%ld,", families[i]);
-    at += snprintf(line + at - 1, sizeof line - (size_t)at, " %lu\n", answers.memory) - 1;
+    at += snprintf(line + at - 1, sizeof line - (size_t)at, " %lu%s\n", answers.memory,
+                   answers.queried ? " inside" : "") - 1;
     if (write(1, line, (size_t)at) != at)
         exit(9);
     return NULL;

@@ -63,7 +63,10 @@ fn known_shims_and_their_variables_are_taken_out_and_the_rest_is_kept() {
         ("LUME_OTHER", "kept"),
     ];
     let (ran, child) = child_of(&guest, &preload.join(" "), &variables);
-    assert!(ran.out.starts_with("AppleParavirtDevice 1001,1005,1007,1009,2002,3003 65536\n"), "{ran:?}");
+    assert!(
+        ran.out.starts_with("AppleParavirtDevice 1001,1005,1007,1009,2002,3003 65536 inside\n"),
+        "{ran:?}"
+    );
     let kept = format!("LD_PRELOAD={}:{}", built().standin.display(), other.display());
     assert!(child.contains(&kept), "{child:?}");
     let left = child.iter().filter(|line| line.contains("_METAL_") || line.contains("VEERTU_"));

@@ -21,8 +21,8 @@ pub const ORIGIN: &str = "shim.test/gpu";
 pub const CDHASH: &str = "c0ffee0000000000000000000000000000000001";
 /// Every family that the stand-in's devices are asked for, as an unchanged one answers.
 pub const STOCK: &str = "1001,1005,2002,3003 32768";
-/// The same under 1009 / 65,536.
-pub const GRANTED: &str = "1001,1005,1007,1009,2002,3003 65536";
+/// The same under 1009 / 65,536, and what the device was told inside Metal while it was made.
+pub const GRANTED: &str = "1001,1005,1007,1009,2002,3003 65536 inside";
 
 /// TEST keys: their seeds are public and must never be trusted outside tests.
 pub fn key(name: &str, seed: u8) -> SigningKey {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use capgate_registry::profile::{APPLE_FAMILIES, Values};
 
 use super::classes::{self, SLOTS};
-use super::{HOOKS, Hooks, judge};
+use super::{HOOKS, Hooks, judge, limits_come_later};
 use crate::devices::Devices;
 use crate::guarded;
 use crate::runtime::Pointer;
@@ -37,6 +37,11 @@ pub fn switch_on(device: Pointer) -> bool {
     DEVICES.insert(device)
 }
 
+/// Tells whether a device is switched on.
+pub fn is_switched_on(device: Pointer) -> bool {
+    DEVICES.contains(device)
+}
+
 /// Switches a device off, if it was on.
 pub fn switch_off(device: Pointer) {
     DEVICES.remove(device);
@@ -55,10 +60,11 @@ unsafe extern "C-unwind" fn supports_family<const N: usize>(
     if within { 1 } else { own }
 }
 
-/// Stands for `maxThreadgroupMemoryLength`: the larger of the original's answer and the tested one.
+/// Stands for `maxThreadgroupMemoryLength`: the larger of the original's answer and the tested one, or nothing from a
+/// device that does not know its own yet.
 unsafe extern "C-unwind" fn threadgroup_memory<const N: usize>(device: Pointer, selector: Pointer) -> usize {
     let own = own_memory::<N>(device, selector);
-    if is_on::<N>(device) { own.max(MEMORY.load(Ordering::Acquire)) } else { own }
+    if own != 0 && is_on::<N>(device) { own.max(MEMORY.load(Ordering::Acquire)) } else { own }
 }
 
 fn own_family<const N: usize>(device: Pointer, selector: Pointer, family: isize) -> u8 {
@@ -96,7 +102,8 @@ fn is_on<const N: usize>(device: Pointer) -> bool {
         };
         APPLE_FAMILIES.into_iter().try_for_each(family)?;
         let memory = u64::try_from(own_memory::<N>(device, hooks.threadgroup_memory)).ok()?;
-        (memory == hooks.grant.stock.max_threadgroup_memory).then_some(())
+        let is_half_made = memory == 0 && limits_come_later();
+        (is_half_made || memory == hooks.grant.stock.max_threadgroup_memory).then_some(())
     });
     if same.flatten().is_none() {
         DEVICES.remove(device);

@@ -12,8 +12,8 @@ use capgate_policy::line::Stage;
 use capgate_registry::profile::{APPLE_FAMILIES, Answers};
 use jiff::Timestamp;
 
-use super::Hooks;
 use super::answers::{self, SupportsFamily, ThreadgroupMemory};
+use super::{Hooks, limits_come_later};
 use crate::runtime::Pointer;
 use crate::voice;
 
@@ -22,7 +22,10 @@ const MOST_LINES: usize = 256;
 
 static LINES: AtomicUsize = AtomicUsize::new(0);
 
-/// Row 14, its line, the switch, and both answers read back as the program will read them.
+/// Row 14, its line, and the switch. What Metal then asks while it makes the device, it is answered as in the test.
+///
+/// A device whose limits are read later does not know its memory yet. Until then its memory stays as it is, and
+/// [`finish`] judges it.
 pub fn switch_on(hooks: &Hooks, device: Pointer, prepared: Result<Pointer, String>) {
     let class = match prepared {
         Ok(class) => class,
@@ -35,18 +38,42 @@ pub fn switch_on(hooks: &Hooks, device: Pointer, prepared: Result<Pointer, Strin
     };
     let images = if hooks.grant.images.is_empty() { Vec::new() } else { hooks.images.that_may_touch_metal() };
     let found = Device { answers: own, images };
-    if let Err(refusal) = hooks.grant.at_device(&found) {
+    let is_half_made = own.max_threadgroup_memory == 0 && limits_come_later();
+    let judged =
+        if is_half_made { hooks.grant.at_half_made_device(&found) } else { hooks.grant.at_device(&found) };
+    if let Err(refusal) = judged {
         return report(&hooks.session, Some((&name, &found)), Err(refusal));
     }
     let Decision::Grant(grant) = logged(&hooks.session, Some((&name, &found)), Ok(&hooks.grant)) else {
         return;
     };
-    if !answers::switch_on(device) || !ask.is_as_granted(&own) {
+    if !answers::switch_on(device) || !ask.is_as_granted(is_half_made) {
         answers::switch_off(device);
         let refusal = grant.without_device("its answers could not be changed, or not read back");
         return report(&hooks.session, Some((&name, &found)), Err(refusal));
     }
-    voice::enabled(&name, &grant);
+    if !is_half_made {
+        voice::enabled(&name, &grant);
+    }
+}
+
+/// A device that was switched on while it was being made now knows its memory: judged and read back as a whole.
+pub fn finish(hooks: &Hooks, device: Pointer) {
+    if !answers::is_switched_on(device) {
+        return;
+    }
+    // SAFETY: the receiver of a message is an object.
+    let Some(class) = (unsafe { hooks.runtime.class_of(device) }) else { return answers::switch_off(device) };
+    let name = hooks.runtime.name(class);
+    if (Ask { hooks, class, device }).is_as_granted(false) {
+        return voice::enabled(&name, &hooks.grant);
+    }
+    // Where an answer changed, asking has switched it off and said so already.
+    if answers::is_switched_on(device) {
+        answers::switch_off(device);
+        let refusal = hooks.grant.without_device(format!("`{name}` does not know its threadgroup memory"));
+        report(&hooks.session, None, Err(refusal));
+    }
 }
 
 /// Logs and says what became of a device that stays stock.
@@ -111,11 +138,13 @@ impl Ask<'_> {
         Some(Answers { apple_family, max_threadgroup_memory: self.memory()? })
     }
 
-    /// Every Apple family up to the ceiling, none beyond it that was not there before, and the memory.
-    fn is_as_granted(&self, before: &Answers) -> bool {
-        let values = self.hooks.grant.values;
-        let top = before.apple_family.unwrap_or(0).max(values.apple_family_max);
+    /// Every Apple family up to the ceiling and none beyond it that was not there before; the memory too, once there
+    /// is one.
+    fn is_as_granted(&self, is_half_made: bool) -> bool {
+        let (values, stock) = (self.hooks.grant.values, self.hooks.grant.stock);
+        let top = stock.apple_family.unwrap_or(0).max(values.apple_family_max);
+        let memory = stock.max_threadgroup_memory.max(values.max_threadgroup_memory);
         let families = APPLE_FAMILIES.into_iter().all(|family| self.supports(family) == Some(family <= top));
-        families && self.memory() == Some(before.max_threadgroup_memory.max(values.max_threadgroup_memory))
+        families && self.memory() == Some(if is_half_made { 0 } else { memory })
     }
 }
