@@ -2,11 +2,13 @@
 //!
 //! Only [`run`] is for other programs; [`world`] and [`founding`] are public for the tests that let the disk fail.
 
+mod agents;
 mod cli;
 mod cmd;
 mod decision_log;
 mod exit;
 pub mod founding;
+mod installed;
 mod profiles;
 mod recheck;
 mod ui;

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use support::{NOW, World, capgate, run_in};
 
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 31] = [
     "",
     "keygen",
     "init",
@@ -25,6 +25,15 @@ const COMMANDS: [&str; 22] = [
     "lookup",
     "explain",
     "probe",
+    "install",
+    "uninstall",
+    "launch-agent",
+    "launch-agent write",
+    "launch-agent check",
+    "launch-agent remove",
+    "host",
+    "host attest",
+    "host verify",
     "policy",
     "policy check",
     "audit",

@@ -58,6 +58,7 @@ impl Prefix {
         let (Some(folder), Some(root)) = (folder, root) else {
             return Err(Unsafe::new(library, "was not loaded from the folder `lib` of a prefix"));
         };
+        check_plain(library)?;
         check_folders(folder)?;
         let metadata = fs::symlink_metadata(library).map_err(|e| Unsafe::io(library, &e))?;
         check(library, &metadata, metadata.is_file(), "is not a regular file")?;
@@ -126,18 +127,25 @@ impl Prefix {
 
 /// Checks a folder and every folder above it.
 fn check_folders(folder: &Path) -> Result<(), Unsafe> {
-    if !folder.is_absolute() {
-        return Err(Unsafe::new(folder, "is not an absolute path"));
-    }
-    let plain = folder.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
-    // `components` drops `.` and doubled slashes silently; whoever wrote them did not write the resolved path.
-    let length: usize = folder.components().skip(1).map(|part| part.as_os_str().len() + 1).sum();
-    if !plain || length.max(1) != folder.as_os_str().len() {
-        return Err(Unsafe::new(folder, "is not the plain path of a folder"));
-    }
+    check_plain(folder)?;
     let mut folders: Vec<&Path> = folder.ancestors().collect();
     folders.reverse();
     folders.into_iter().try_for_each(check_folder)
+}
+
+/// Only a resolved path is known to pass through the folders that it names.
+fn check_plain(path: &Path) -> Result<(), Unsafe> {
+    if !path.is_absolute() {
+        return Err(Unsafe::new(path, "is not an absolute path"));
+    }
+    let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    // `components` drops `.` and doubled slashes silently.
+    let length: usize = path.components().skip(1).map(|part| part.as_os_str().len() + 1).sum();
+    if plain && length.max(1) == path.as_os_str().len() {
+        Ok(())
+    } else {
+        Err(Unsafe::new(path, "is not a plain path: it has `.`, `..` or a doubled slash"))
+    }
 }
 
 fn check_folder(folder: &Path) -> Result<(), Unsafe> {

@@ -88,7 +88,7 @@ fn doubt(e: &Unsafe) -> Doubt {
 }
 
 /// The pin: the digest of the first trust note, on one line.
-fn read_pin(prefix: &Prefix) -> Result<Hash, Doubt> {
+pub fn read_pin(prefix: &Prefix) -> Result<Hash, Doubt> {
     const NAME: &str = "root.note";
     let bytes = prefix.read(NAME, MAX_PIN).map_err(|e| doubt(&e))?;
     let text = std::str::from_utf8(&bytes).ok();
@@ -111,7 +111,7 @@ fn read_seen(prefix: &Prefix) -> Result<Option<Seen>, Doubt> {
 }
 
 /// No site policy means no rule. One that exists and cannot be used is a doubt.
-fn read_site(prefix: &Prefix) -> Result<Option<SitePolicy>, SiteDoubt> {
+pub fn read_site(prefix: &Prefix) -> Result<Option<SitePolicy>, SiteDoubt> {
     const NAME: &str = "site.toml";
     match prefix.read(NAME, MAX_POLICY as u64) {
         Ok(bytes) => SitePolicy::parse(&bytes).map(Some).map_err(|problems| {

@@ -25,7 +25,9 @@ use capgate_registry::os::Os;
 use capgate_registry::profile::{FEATURE_LEVELS, FeatureLevel, read_os, read_schema};
 use jiff::Timestamp;
 
-use crate::facts::MacAddress;
+use crate::decide::Refusal;
+use crate::facts::{Fact, MacAddress};
+use crate::reason::Reason;
 
 /// Largest host statement that is read, in bytes, signatures apart.
 pub const MAX_STATEMENT: usize = 8_000;
@@ -76,6 +78,42 @@ impl HostStatement {
         }
         let _ = write!(text, "issued = {}\nexpires = {}\n", self.issued, self.expires);
         text
+    }
+
+    /// Judges its dates.
+    pub fn check_time(&self, now: Timestamp) -> Result<(), Refusal> {
+        let Self { issued, expires, .. } = self;
+        if now < *issued {
+            return Err(Refusal::new(Reason::HostNotYetValid, format!("it was issued at {issued}")));
+        }
+        if *expires <= now {
+            return Err(Refusal::new(Reason::HostExpired, format!("it expired at {expires}")));
+        }
+        Ok(())
+    }
+
+    /// Judges whether it is about the machine with that chip.
+    pub fn check_chip(&self, own: &Chip) -> Result<(), Refusal> {
+        if self.chip == *own {
+            return Ok(());
+        }
+        Err(Refusal::new(Reason::HostOtherChip, format!("it names `{}`, this is `{own}`", self.chip)))
+    }
+
+    /// Judges whether it is for the guest with those addresses. A statement that names guests counts for those alone; a
+    /// guest that does not know its own address is none of them.
+    pub fn check_guest(&self, own: &Fact<Vec<MacAddress>>) -> Result<(), Refusal> {
+        let named = &self.mac_addresses;
+        if named.is_empty() {
+            return Ok(());
+        }
+        let refuse = |detail: &str| Err(Refusal::new(Reason::HostOtherVm, detail));
+        match own {
+            Fact::Known(own) if own.iter().any(|mac| named.contains(mac)) => Ok(()),
+            Fact::Known(_) => refuse("it names other MAC addresses than this guest's"),
+            Fact::Missing => refuse("it names MAC addresses, and this guest's are not known"),
+            Fact::Malformed(why) => refuse(why),
+        }
     }
 }
 
@@ -140,6 +178,17 @@ impl HostState {
                 Self::WrongSigner(e.to_string())
             }
             Err(e) => Self::Malformed(e.to_string()),
+        }
+    }
+
+    /// The statement, where a host key signed it; its dates and what it is about are not judged yet.
+    pub fn signed(&self) -> Result<&HostStatement, Refusal> {
+        match self {
+            Self::Missing => Err(Refusal::new(Reason::HostMissing, "there is no host statement")),
+            Self::Unreadable(why) => Err(Refusal::new(Reason::HostUnreadable, why.as_str())),
+            Self::Malformed(why) => Err(Refusal::new(Reason::HostMalformed, why.as_str())),
+            Self::WrongSigner(why) => Err(Refusal::new(Reason::HostWrongSigner, why.as_str())),
+            Self::Signed(statement) => Ok(statement),
         }
     }
 }

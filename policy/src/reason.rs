@@ -153,13 +153,13 @@ reasons! {
         "Give the program's file with `--workload PATH`, or write its digest in that form.";
     4 HostMissing "host-missing" HostOperator
         "There is no host statement, and a guest cannot see its host's macOS by itself."
-        "Have the host sign a statement about itself, and give it to the guest.";
+        "Have the host sign a statement about itself with `capgate host attest`, and give it to the guest.";
     4 HostUnreadable "host-unreadable" Operator
         "The host statement is there but cannot be read, or others may write it."
         "See that the file that the detail names exists, and correct its owner and mode.";
     4 HostMalformed "host-malformed" HostOperator
         "The host statement does not have its form, or is about another registry."
-        "Have the host sign the statement again, for this registry's origin.";
+        "Have the host sign the statement again with `capgate host attest`, for this registry's origin.";
     4 HostWrongSigner "host-wrong-signer" Operator
         "No host key of the site policy signed the host statement."
         "Add the host's public key to `host_keys` in the site policy, if the statement is indeed that host's.";
@@ -168,7 +168,7 @@ reasons! {
         "Set the clocks of host and guest.";
     4 HostExpired "host-expired" HostOperator
         "The host statement is past its date."
-        "See that the host renews its statement, and that the guest gets it, at least every hour.";
+        "See that the host renews its statement (`capgate host attest --watch`), and that the guest gets it, at least every hour.";
     4 HostOtherChip "host-other-chip" HostOperator
         "The host statement names another chip than the one this guest runs on."
         "See that the shared folder holds the statement of the host that the guest is on.";

@@ -1,16 +1,24 @@
 //! The command line: types for clap, nothing else.
 
+mod agent;
 mod evidence;
+mod host;
 mod maintain;
+mod place;
 mod site;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub use agent::{
+    AgentCheckArgs, AgentNameArgs, AgentRemoveArgs, AgentTaskArgs, AgentWriteArgs, LaunchAgentCommand,
+};
 pub use evidence::{BundleArgs, DraftArgs, EvidenceCommand, InspectArgs};
+pub use host::{AttestArgs, FeatureLevelWord, HostCommand, HostVerifyArgs};
 pub use maintain::{
     InitArgs, KeygenArgs, LintArgs, ListArgs, PublishArgs, RegistryArgs, RenewArgs, RevokeArgs, SeverityWord,
     SigningArgs, VerdictWord, VerifyArgs,
 };
+pub use place::{InstallArgs, UninstallArgs};
 pub use site::{
     AuditCommand, AuditListArgs, CompletionsArgs, Condition, DemoArgs, ExplainArgs, LookupArgs, ManArgs,
     OutcomeWord, PolicyCheckArgs, PolicyCommand, ProbeArgs, SceneArgs,
@@ -79,6 +87,16 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Say what this machine is
     Probe(ProbeArgs),
+    /// Put capgate on a guest
+    Install(InstallArgs),
+    /// Take it away again
+    Uninstall(UninstallArgs),
+    /// Start programs at login, each through `capgate run`
+    #[command(subcommand, after_help = "Example:\n  capgate launch-agent check --name llama")]
+    LaunchAgent(LaunchAgentCommand),
+    /// Sign what a host is, and check what was signed
+    #[command(subcommand, after_help = "Example:\n  capgate host verify host.note --prefix /opt/capgate")]
+    Host(HostCommand),
     /// Check a site policy
     #[command(subcommand, after_help = "Example:\n  capgate policy check site.toml")]
     Policy(PolicyCommand),

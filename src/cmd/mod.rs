@@ -5,23 +5,28 @@ mod completions;
 mod demo;
 mod evidence;
 mod explain;
+mod host;
 mod init;
+mod install;
 mod keygen;
 mod keys;
+mod launch_agent;
 mod lint;
 mod list;
 mod lookup;
 mod man;
 mod opened;
 mod policy;
+mod prefix;
 mod probe;
 mod publish;
 mod renew;
 mod revoke;
 mod scene;
+mod uninstall;
 mod verify;
 
-use crate::cli::{AuditCommand, Command, EvidenceCommand, PolicyCommand};
+use crate::cli::{AuditCommand, Command, EvidenceCommand, HostCommand, LaunchAgentCommand, PolicyCommand};
 use crate::exit::Outcome;
 use crate::ui::Ui;
 
@@ -42,6 +47,13 @@ pub fn dispatch(ui: &Ui, command: Command) -> Outcome {
         Command::Lookup(args) => lookup::run(ui, &args),
         Command::Explain(args) => explain::run(ui, &args),
         Command::Probe(_) => probe::run(ui),
+        Command::Install(args) => install::run(ui, &args),
+        Command::Uninstall(args) => uninstall::run(ui, &args),
+        Command::LaunchAgent(LaunchAgentCommand::Write(args)) => launch_agent::write(ui, &args),
+        Command::LaunchAgent(LaunchAgentCommand::Check(args)) => launch_agent::check(ui, &args),
+        Command::LaunchAgent(LaunchAgentCommand::Remove(args)) => launch_agent::remove(ui, &args),
+        Command::Host(HostCommand::Attest(args)) => host::attest(ui, &args),
+        Command::Host(HostCommand::Verify(args)) => host::verify(ui, &args),
         Command::Policy(PolicyCommand::Check(args)) => policy::check(ui, &args),
         Command::Audit(AuditCommand::List(args)) => audit::list(ui, &args),
         Command::Demo(args) => demo::run(ui, &args),

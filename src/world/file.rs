@@ -18,6 +18,16 @@ pub fn read(path: &Path, cap: u64) -> io::Result<Vec<u8>> {
     read_open(open_regular(path)?, cap)
 }
 
+/// The same for a file that others may have put there: no link at its end is followed.
+pub fn read_shared(path: &Path, cap: u64) -> io::Result<Vec<u8>> {
+    let opened = OpenOptions::new().read(true).custom_flags(careful()).open(path);
+    let file = opened.map_err(|e| if path.is_symlink() { io::Error::other("is a link") } else { e })?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("is not a regular file"));
+    }
+    read_open(file, cap)
+}
+
 /// Opens a regular file; anything else, a pipe for example, is an error and is not waited for.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NONBLOCK | OFlags::CLOEXEC).bits()).unwrap_or(0);

@@ -7,6 +7,8 @@ pub mod folder;
 pub mod keyfile;
 pub mod machine;
 pub mod ops;
+pub mod place;
+pub mod signals;
 
 /// How many threads may work at once.
 pub fn threads() -> std::num::NonZero<usize> {

@@ -58,7 +58,8 @@ fn library() -> PathBuf {
     target.join("debug/libcapgate.so")
 }
 
-fn compile(output: &Path, sources: &[&str], options: &str) -> PathBuf {
+/// Compiles C or Objective-C; `SOURCES` in the options stands for the sources.
+pub fn compile(output: &Path, sources: &[&str], options: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let sources: Vec<PathBuf> = sources.iter().map(|source| root.join(source)).collect();
     let modified = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();

@@ -10,8 +10,14 @@
     reason = "tests fail by panicking"
 )]
 
+mod abi;
+mod abuse;
 mod built;
+mod children;
 mod devices;
 mod guest;
+mod identity;
+mod images;
+mod installed;
 mod machofile;
 mod reasons;

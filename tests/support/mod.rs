@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
+pub mod mac;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -33,6 +35,10 @@ impl Run {
             out: String::from_utf8(output.stdout.clone()).unwrap(),
             err: String::from_utf8(output.stderr.clone()).unwrap(),
         }
+    }
+
+    pub fn of(command: &mut Command) -> Self {
+        Self::new(&command.output().unwrap())
     }
 
     pub fn json(&self) -> serde_json::Value {
@@ -66,8 +72,40 @@ pub fn run_in(folder: &Path, line: &str) -> Run {
     Run::new(&capgate(folder).args(words(line)).output().unwrap())
 }
 
+/// The same on a stand-in for a Mac.
+pub fn run_on(mac: &mac::Mac, folder: &Path, line: &str) -> Run {
+    Run::of(mac.runs(&mut capgate(folder)).args(words(line)))
+}
+
+/// A folder whose every parent only root and this user can write, unlike those in `/tmp`.
+pub fn private_folder() -> tempfile::TempDir {
+    let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let resolved = [Some(target), home].into_iter().flatten().filter_map(|folder| folder.canonicalize().ok());
+    let is_safe = |folder: &PathBuf| capgate_guest::prefix::Prefix::at(folder).is_ok();
+    let found = resolved.into_iter().find(is_safe);
+    let folder =
+        found.unwrap_or_else(|| panic!("others can write above the target folder and the home folder"));
+    tempfile::tempdir_in(folder).unwrap()
+}
+
+/// A command of a user who is neither root nor the owner of what the tests made, where the tests may become one.
+pub fn as_somebody_else(folder: &Path) -> Command {
+    if !rustix::process::getuid().is_root() {
+        return capgate(folder);
+    }
+    // The tests' own program may lie in a folder that only root can enter.
+    let program = folder.join("capgate");
+    std::fs::copy(env!("CARGO_BIN_EXE_capgate"), &program).unwrap();
+    let mut command = Command::new(program);
+    command.current_dir(folder).env_clear().env("NO_COLOR", "1");
+    std::os::unix::process::CommandExt::uid(&mut command, 65534);
+    std::os::unix::process::CommandExt::gid(&mut command, 65534);
+    command
+}
+
 /// Words apart by spaces; single quotes keep some together.
-fn words(line: &str) -> Vec<String> {
+pub fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (i, part) in line.split('\'').enumerate() {
         if i % 2 == 1 {

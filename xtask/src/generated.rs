@@ -7,6 +7,7 @@ use capgate_registry::profile::schema;
 
 const SCHEMA: &str = "docs/schema/profile.schema.json";
 const CODES: &str = "docs/evidence-codes.md";
+const HEADER: &str = "include/capgate.h";
 
 /// `cargo xtask schema [--check]`
 pub fn schema(options: &[&str]) -> Result<String, String> {
@@ -18,6 +19,34 @@ pub fn schema(options: &[&str]) -> Result<String, String> {
 pub fn codes(options: &[&str]) -> Result<String, String> {
     settle(CODES, &codes_document(), options)
 }
+
+/// `cargo xtask header [--check]`
+pub fn header(options: &[&str]) -> Result<String, String> {
+    let config = cbindgen::Config {
+        language: cbindgen::Language::C,
+        header: Some(HEADER_START.to_owned()),
+        include_guard: Some("CAPGATE_H".to_owned()),
+        cpp_compat: true,
+        documentation_style: cbindgen::DocumentationStyle::C,
+        style: cbindgen::Style::Tag,
+        no_includes: true,
+        sys_includes: vec!["stdint.h".to_owned()],
+        line_length: 100,
+        ..cbindgen::Config::default()
+    };
+    let built = cbindgen::Builder::new().with_config(config).with_src("shim/src/abi.rs").generate();
+    let mut text = Vec::new();
+    built.map_err(|e| format!("shim/src/abi.rs: {e}"))?.write(&mut text);
+    let text = String::from_utf8(text).map_err(|e| e.to_string())?;
+    // Safety sections are for Rust; every C function has such promises.
+    let kept: Vec<&str> = text.lines().filter(|line| !line.contains("# Safety")).collect();
+    settle(HEADER, &(kept.join("\n") + "\n"), options)
+}
+
+const HEADER_START: &str = "\
+/* capgate: asks whether this process may see other answers of its GPU, and which.
+ *
+ * Made from the code by `cargo xtask header`. */";
 
 fn codes_document() -> String {
     let mut text = "\
@@ -56,5 +85,9 @@ fn settle(path: &str, text: &str, options: &[&str]) -> Result<String, String> {
 }
 
 fn word(path: &str) -> &'static str {
-    if path == SCHEMA { "schema" } else { "codes" }
+    match path {
+        SCHEMA => "schema",
+        HEADER => "header",
+        _ => "codes",
+    }
 }

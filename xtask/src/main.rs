@@ -23,6 +23,7 @@ usage: cargo xtask COMMAND
                      run every check; what is missing on the machine is installed first
   schema [--check]   write docs/schema/profile.schema.json, or say whether it is up to date
   codes [--check]    write docs/evidence-codes.md, or say whether it is up to date
+  header [--check]   write include/capgate.h, or say whether it is up to date
   purity             check what the pure crates may use and which crate may use which
   interrupt          stop `capgate publish` at each of its system calls
   fuzz [SECONDS] [TARGET]...
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         ["test", options @ ..] => steps::run(options),
         ["schema", options @ ..] => generated::schema(options).map(say),
         ["codes", options @ ..] => generated::codes(options).map(say),
+        ["header", options @ ..] => generated::header(options).map(say),
         ["purity"] => purity::check().map(say),
         ["interrupt"] => interrupt::check().map(say),
         ["fuzz", options @ ..] => fuzz::run_alone(options).map(say),

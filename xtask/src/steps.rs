@@ -172,7 +172,8 @@ fn doc(options: &Options) -> Result<String, String> {
 fn generated_files(_: &Options) -> Result<String, String> {
     let schema = generated::schema(&["--check"])?;
     let codes = generated::codes(&["--check"])?;
-    Ok(format!("{schema}; {codes}"))
+    let header = generated::header(&["--check"])?;
+    Ok(format!("{schema}; {codes}; {header}"))
 }
 
 fn tests(options: &Options) -> Result<String, String> {

@@ -6,7 +6,7 @@ use capgate_registry::record::{Lookup, View};
 
 use super::{Input, Refusal};
 use crate::facts::{Fact, Facts, MacAddress, Program, Sha256Trust, Source};
-use crate::host::{HostState, HostStatement};
+use crate::host::HostStatement;
 use crate::reason::Reason;
 use crate::site::SiteDoubt;
 
@@ -133,43 +133,13 @@ pub(super) fn host<'a>(input: &Input<'a>, machine: &Machine<'a>, view: &View) ->
         Place::File { host_os } => return Ok(Host { os_build: host_os, statement: None }),
         Place::Guest { mac_addresses, .. } => mac_addresses,
     };
-    let statement = match input.host {
-        HostState::Missing => return Err(Refusal::new(Reason::HostMissing, "there is no host statement")),
-        HostState::Unreadable(why) => return Err(Refusal::new(Reason::HostUnreadable, why.as_str())),
-        HostState::Malformed(why) => return Err(Refusal::new(Reason::HostMalformed, why.as_str())),
-        HostState::WrongSigner(why) => return Err(Refusal::new(Reason::HostWrongSigner, why.as_str())),
-        HostState::Signed(statement) => statement,
-    };
-    let HostStatement { issued, expires, .. } = statement;
-    if input.now < *issued {
-        return Err(Refusal::new(Reason::HostNotYetValid, format!("it was issued at {issued}")));
-    }
-    if *expires <= input.now {
-        return Err(Refusal::new(Reason::HostExpired, format!("it expired at {expires}")));
-    }
-    if statement.chip != *machine.host_chip {
-        let detail = format!("it names `{}`, this is `{}`", statement.chip, machine.host_chip);
-        return Err(Refusal::new(Reason::HostOtherChip, detail));
-    }
-    check_guest(statement, mac_addresses)?;
+    let statement = input.host.signed()?;
+    statement.check_time(input.now)?;
+    statement.check_chip(machine.host_chip)?;
+    statement.check_guest(mac_addresses)?;
     if view.version < statement.least_version {
         let detail = format!("it demands snapshot {}, {} is here", statement.least_version, view.version);
         return Err(Refusal::new(Reason::HostNewerSnapshot, detail));
     }
     Ok(Host { os_build: &statement.os.build, statement: Some(statement) })
-}
-
-/// A statement that names guests counts for those alone; a guest that does not know its own address is none of them.
-fn check_guest(statement: &HostStatement, own: &Fact<Vec<MacAddress>>) -> Result<(), Refusal> {
-    let named = &statement.mac_addresses;
-    if named.is_empty() {
-        return Ok(());
-    }
-    let refuse = |detail: &str| Err(Refusal::new(Reason::HostOtherVm, detail));
-    match own {
-        Fact::Known(own) if own.iter().any(|mac| named.contains(mac)) => Ok(()),
-        Fact::Known(_) => refuse("it names other MAC addresses than this guest's"),
-        Fact::Missing => refuse("it names MAC addresses, and this guest's are not known"),
-        Fact::Malformed(why) => refuse(why),
-    }
 }

@@ -1,0 +1,106 @@
+//! `capgate host attest`: signs what this host is, and puts it where its guests read it.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use capgate_registry::keys::SigningKey;
+use serde::Serialize;
+
+use super::statement::{Host, Signed};
+use super::watch;
+use crate::cli::AttestArgs;
+use crate::cmd::keys;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::ui::Ui;
+use crate::world::clock;
+use crate::world::place::Place;
+use crate::world::signals::Stop;
+
+/// Name of the statement where only a folder is given.
+const NAME: &str = "host.note";
+
+#[derive(Serialize)]
+struct Written<'a> {
+    file: String,
+    signer: &'a str,
+    chip: &'a str,
+    os_version: &'a str,
+    os_build: &'a str,
+    issued: String,
+    expires: String,
+}
+
+pub fn run(ui: &Ui, args: &AttestArgs) -> Outcome {
+    if args.watch && args.every > args.lifetime / 2 {
+        let message = format!(
+            "a new statement every {:#} is too rare for one that counts {:#}",
+            args.every, args.lifetime
+        );
+        return Err(Failure::usage(message).help("renew at least twice in a lifetime: one write may fail"));
+    }
+    let job = Job { args, host: Host::read()?, key: keys::read(&args.key, &[])?, target: target(&args.out)? };
+    // A signal that comes with the first statement must find it whole.
+    let stop = args.watch.then(Stop::listen).transpose();
+    let stop = stop.map_err(|e| Failure::failed(format!("signals cannot be waited for: {e}")))?;
+    job.report(ui, &job.write()?);
+    match stop {
+        Some(stop) => watch::renew(ui, &job, &stop),
+        None => Ok(Exit::Done),
+    }
+}
+
+/// What is signed, with what, and where it goes.
+pub struct Job<'a> {
+    pub args: &'a AttestArgs,
+    host: Host,
+    key: SigningKey,
+    target: PathBuf,
+}
+
+impl Job<'_> {
+    /// Signs the statement of this moment and puts it in place of the one before.
+    pub fn write(&self) -> Result<Signed, Failure> {
+        let signed = self.host.sign(self.args, &self.key, clock::now(None))?;
+        let failed = |path: &Path, e| Failure::failed(format!("`{}` cannot be written: {e}", path.display()));
+        let (Some(folder), Some(name)) = (self.target.parent(), self.target.file_name()) else {
+            return Err(Failure::usage(format!("`{}` names no file", self.target.display())));
+        };
+        // The folder is opened anew each time: a share may have been mounted again.
+        let place = Place::open(folder).map_err(|e| failed(folder, e))?;
+        place.replace(name, &signed.note, 0o644).map_err(|e| failed(&self.target, e))?;
+        Ok(signed)
+    }
+
+    fn report(&self, ui: &Ui, Signed { statement, .. }: &Signed) {
+        let file = self.target.display().to_string();
+        if ui.is_json() {
+            return ui.json(&Written {
+                file,
+                signer: self.key.verifier().name(),
+                chip: statement.chip.as_str(),
+                os_version: statement.os.version.as_str(),
+                os_build: statement.os.build.as_str(),
+                issued: statement.issued.to_string(),
+                expires: statement.expires.to_string(),
+            });
+        }
+        let os = &statement.os;
+        ui.line(format!(
+            "`{file}` says until {} that this is {} with macOS {} ({})",
+            statement.expires, statement.chip, os.version, os.build
+        ));
+    }
+}
+
+/// The file to write: the one that is named, or `host.note` in a folder.
+fn target(out: &Path) -> Result<PathBuf, Failure> {
+    let cannot = |e| Failure::failed(format!("`{}` cannot be found: {e}", out.display()));
+    let out = std::path::absolute(out).map_err(cannot)?;
+    // A link to a folder is no folder here: the open that follows refuses it by name.
+    if out.is_dir() { Ok(out.join(NAME)) } else { Ok(out) }.and_then(|file| {
+        if file.file_name().and_then(OsStr::to_str).is_some() {
+            return Ok(file);
+        }
+        Err(Failure::usage(format!("`{}` names no file", file.display())))
+    })
+}

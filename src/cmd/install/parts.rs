@@ -1,0 +1,74 @@
+//! What a prefix gets: the command, the library, the header, the pin and the site policy.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use capgate_registry::keys::VerifierKey;
+
+use super::site;
+use crate::cli::InstallArgs;
+use crate::exit::Failure;
+use crate::installed::LIBRARY;
+use crate::world::file;
+
+/// The site policy.
+pub const SITE: &str = "etc/capgate/site.toml";
+/// The pin.
+pub const ROOT: &str = "etc/capgate/root.note";
+
+/// Where a part comes from.
+#[derive(Debug)]
+pub enum Content {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// That file.
+    File(PathBuf),
+}
+
+/// One file of a prefix.
+#[derive(Debug)]
+pub struct Wanted {
+    /// Its path below the prefix.
+    pub path: String,
+    /// Its permission bits.
+    pub mode: u32,
+    /// Where it comes from.
+    pub content: Content,
+}
+
+/// Every file that is wanted.
+pub fn wanted(args: &InstallArgs, keys: &[VerifierKey]) -> Result<Vec<Wanted>, Failure> {
+    let own = std::env::current_exe().and_then(fs::canonicalize);
+    let own = own.map_err(|e| Failure::failed(format!("where this program lies is not known: {e}")))?;
+    let one = |path: &str, mode, content| Wanted { path: path.to_owned(), mode, content };
+    let mut parts = vec![
+        one(&format!("lib/{LIBRARY}"), 0o755, Content::File(library(args, &own)?)),
+        one(ROOT, 0o644, Content::Bytes(format!("sha256:{}\n", args.root).into_bytes())),
+        one(SITE, 0o644, Content::Bytes(site::template(keys).into_bytes())),
+    ];
+    if let Some(header) = beside(&own, "include/capgate.h") {
+        parts.push(one("include/capgate.h", 0o644, Content::File(header)));
+    }
+    // Last, so that whoever finds the command finds the rest.
+    parts.push(one("bin/capgate", 0o755, Content::File(own)));
+    Ok(parts)
+}
+
+/// The library that was given, or the one that was unpacked beside this program.
+fn library(args: &InstallArgs, own: &Path) -> Result<PathBuf, Failure> {
+    let given = args.library.clone().or_else(|| beside(own, &format!("lib/{LIBRARY}")));
+    let Some(library) = given else {
+        let message = format!("there is no `../lib/{LIBRARY}` beside this program");
+        return Err(Failure::failed(message).help("name the library with `--library FILE`"));
+    };
+    let opened = file::open_regular(&library);
+    opened
+        .map_err(|e| Failure::failed(format!("the library `{}` cannot be read: {e}", library.display())))?;
+    Ok(library)
+}
+
+/// A file of the folder that this program was unpacked in, `<folder>/bin/capgate`.
+fn beside(own: &Path, name: &str) -> Option<PathBuf> {
+    let path = own.parent()?.parent()?.join(name);
+    path.is_file().then_some(path)
+}
