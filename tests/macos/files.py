@@ -116,20 +116,20 @@ class Files:
         """From here on a file or folder belongs to that user of the Mac."""
         self.owners[os.path.normpath(self.host(os.fsencode(path)))] = owner
 
-    def _owner(self, host, found):
-        return self.owners.get(os.path.normpath(host), 0 if found.st_uid == 0 else self.user)
+    def _owner(self, host):
+        return self.owners.get(os.path.normpath(host), self.user)
 
     def do_lstat(self, path):
         host = self.host(path)
         found = os.lstat(host)
-        return layout(found, self._owner(host, found))
+        return layout(found, self._owner(host))
 
     def do_fstat(self, number):
         descriptor, path = self.open[number] if number in self.open else (None, None)
         if descriptor is None:
             raise OSError(errno.EBADF, "is not open")
         found = os.fstat(descriptor)
-        return layout(found, self._owner(self.root + path, found))
+        return layout(found, self._owner(self.root + path))
 
 
 def layout(found, owner):

@@ -21,8 +21,8 @@ FREED = 0xDD
 
 X = [getattr(arm64, f"UC_ARM64_REG_X{n}") for n in range(31)]
 KEPT = X[19:30] + [getattr(arm64, f"UC_ARM64_REG_D{n}") for n in range(8, 16)]
-# More than anything here needs: a run that takes longer is a loop.
-MOST_INSTRUCTIONS = 4_000_000_000
+# Microseconds that one call may take at most: one that takes longer is a loop.
+PATIENCE = 60_000_000
 
 
 class Fault(Exception):
@@ -46,6 +46,7 @@ class Machine:
         self.live = {}
         self._fault = None
         self.blocks = None
+        self.patience = PATIENCE
 
     # Traps
 
@@ -89,7 +90,7 @@ class Machine:
         kept = [uc.reg_read(register) for register in KEPT]
         self._fault = None
         try:
-            uc.emu_start(address, TRAPS, count=0)
+            uc.emu_start(address, TRAPS, timeout=self.patience)
         except UcError as error:
             at = uc.reg_read(arm64.UC_ARM64_REG_PC)
             raise Fault(f"{error} at {at:#x}, called from {uc.reg_read(X[30]):#x}") from None
@@ -162,6 +163,20 @@ class Machine:
             raise Fault(f"{address:#x} was freed, which no allocation gave")
         size = self.live.pop(address)
         self.write(address, bytes([FREED]) * size)
+
+    def keep(self):
+        """Everything that may change; `bring_back` undoes what happened since."""
+        kept = [(HEAP, self.read(HEAP, self._next_heap - HEAP))]
+        for begin, end, protection in self.uc.mem_regions():
+            if protection & UC_PROT_WRITE and begin not in (HEAP, STACK):
+                kept.append((begin, self.read(begin, end - begin + 1)))
+        return kept, self._next_heap, dict(self.live)
+
+    def bring_back(self, kept):
+        blocks, self._next_heap, live = kept
+        self.live = dict(live)
+        for address, data in blocks:
+            self.write(address, data)
 
     def put(self, data):
         """A block of the heap with that content."""

@@ -1,6 +1,8 @@
 //! Writes the state of guests for the harness beside this file: reads a JSON array of plans on standard input, and fills
 //! each one's folder with a signed registry, the pin and a signed host statement.
 //!
+//! With `--reasons` it prints the code of every reason instead.
+//!
 //! A plan has `folder` (that becomes `etc/capgate`), `profiles` (texts), `revocation` (text or null), `published`
 //! (seconds since 1970), `site` (text, its host keys apart), `statement` (text or null) and `host_seed`.
 
@@ -12,6 +14,7 @@ use std::num::NonZero;
 use std::path::Path;
 
 use capgate::world::folder::Folder;
+use capgate_policy::reason::Reason;
 use capgate_registry::keys::SigningKey;
 use capgate_registry::note::{self, Kind, Origin};
 use capgate_registry::publish::{self, Terms};
@@ -34,6 +37,9 @@ struct Plan {
 }
 
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("--reasons") {
+        return Reason::ALL.iter().for_each(|reason| println!("{}", reason.code()));
+    }
     let plans: Vec<Plan> = serde_json::from_reader(io::stdin()).unwrap();
     plans.iter().for_each(write);
     println!("{} states", plans.len());

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::compile::Built;
-use crate::command::Run;
+use crate::command::{Run, target};
 
 fn name() -> String {
     format!("capgate-{}-macos-arm64", env!("CARGO_PKG_VERSION"))
@@ -30,15 +30,13 @@ pub fn pack(built: &Built, dist: &Path, verbose: bool) -> Result<PathBuf, String
     };
     put(&built.program, "bin/capgate")?;
     put(&built.library, "lib/libcapgate.dylib")?;
-    let header = Path::new("shim/include/capgate.h");
-    if header.is_file() {
-        put(header, "include/capgate.h")?;
-    }
+    put(Path::new("include/capgate.h"), "include/capgate.h")?;
     for license in ["LICENSE-APACHE", "LICENSE-MIT"] {
         put(Path::new(license), &format!("share/doc/capgate/{license}"))?;
     }
-    Run::new("cargo")
-        .args("run --quiet --locked --package capgate -- man")
+    Run::new("cargo").args("build --quiet --locked --workspace").output("macos", verbose)?;
+    Run::new(target().join("debug/capgate"))
+        .arg("man")
         .arg(folder.join("share/man/man1"))
         .output("macos", verbose)?;
     let time = time(verbose)?;

@@ -38,10 +38,10 @@ fn dist(verbose: bool) -> Result<PathBuf, String> {
 /// The step `macos`: built twice, in two folders with two names, and read back.
 pub fn twice_and_read_back(verbose: bool) -> Result<String, String> {
     machine::prepare_macos(verbose)?;
-    let first = dist(verbose)?;
     let folder = target().join("macos-again");
-    let sources = folder.join("another place");
+    let sources = folder.join("built elsewhere");
     copy_sources(&sources, verbose)?;
+    let first = dist(verbose)?;
     let again = archive::pack(&compile::compile(&sources, &folder, verbose)?, &folder.join(DIST), verbose)?;
     let read = |path: &Path| fs::read(path).map_err(|e| format!("{}: {e}", path.display()));
     if read(&first)? != read(&again)? {
@@ -54,19 +54,18 @@ pub fn twice_and_read_back(verbose: bool) -> Result<String, String> {
     Ok(format!("twice the same bytes; {}", said.trim()))
 }
 
-/// The step `macos-run`: the library executed under emulation.
+/// The step `macos-run`: the library executed by an emulated processor.
 pub fn execute(verbose: bool) -> Result<String, String> {
     machine::prepare_macos(verbose)?;
-    let library = archive::unpacked(Path::new(DIST)).join("lib/libcapgate.dylib");
-    if !library.is_file() {
-        dist(verbose)?;
-    }
-    let build = "build --locked --quiet --workspace";
-    Run::new("cargo").args(build).output("macos-run", verbose)?;
+    dist(verbose)?;
+    let folder = archive::unpacked(Path::new(DIST));
+    let line = "build --locked --quiet --workspace --example guest-state";
+    Run::new("cargo").args(line).output("macos-run", verbose)?;
     let said = Run::new(machine::python())
         .arg("tests/macos/run.py")
-        .arg(&library)
-        .arg(target().join("debug/capgate"))
+        .arg(folder.join("lib/libcapgate.dylib"))
+        .arg(folder.join("bin/capgate"))
+        .arg(target().join("debug/examples/guest-state"))
         .output("macos-run", verbose)?;
     let last = said.lines().rev().find(|line| line.contains(" cases"));
     last.map(str::to_owned).ok_or_else(|| format!("the harness never said how many cases it ran:\n{said}"))
