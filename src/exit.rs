@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// The exit codes that scripts rely on.
+/// The exit codes that scripts rely on. The last three are `run`'s alone, as `env` has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Done, or granted.
@@ -15,6 +15,12 @@ pub enum Exit {
     Refused = 3,
     /// What was given is invalid: a profile, evidence, a registry.
     Invalid = 4,
+    /// `run` did not start the program, as it was told with `--require`.
+    NotStarted = 125,
+    /// The program is there and cannot be started.
+    NotExecutable = 126,
+    /// There is no such program.
+    NotFound = 127,
 }
 
 impl From<Exit> for ExitCode {

@@ -319,6 +319,24 @@ fn two_hosts_processes_at_once_leave_a_whole_statement() {
 }
 
 #[test]
+fn halves_of_statements_do_not_pile_up() {
+    let host = Host::new();
+    let (old, new) = (".host.note.0123456789abcdef", ".host.note.fedcba9876543210");
+    for name in [old, new] {
+        fs::write(host.path("shared").join(name), "half").unwrap();
+    }
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(7200);
+    fs::File::options()
+        .write(true)
+        .open(host.path("shared").join(old))
+        .unwrap()
+        .set_modified(long_ago)
+        .unwrap();
+    host.attest("--out shared").ok();
+    assert_eq!(host.names("shared"), [new, "host.note"]);
+}
+
+#[test]
 fn a_watch_renews_survives_a_failed_write_and_ends_when_asked() {
     let host = Host::new();
     let mut child = start(&host, &["--out", "shared", "--watch", "--every", "1s"]);

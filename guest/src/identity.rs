@@ -64,7 +64,12 @@ pub fn of_process_unread() -> (Program, Option<PathBuf>) {
 
 /// The program that a file would run as.
 pub fn of_program(path: &Path) -> io::Result<Program> {
-    let file = of_file(path)?;
+    of_program_watched(path, &mut |_| {})
+}
+
+/// The same; `progress` is told the bytes hashed so far.
+pub fn of_program_watched(path: &Path, progress: &mut dyn FnMut(u64)) -> io::Result<Program> {
+    let file = read_whole(path, progress)?;
     Ok(Program {
         sha256: Fact::Known(file.sha256),
         sha256_trust: Sha256Trust::Asked,
@@ -77,6 +82,10 @@ pub fn of_program(path: &Path) -> io::Result<Program> {
 /// Errors: what the system says; a file that is no regular one, too large, or changed while it was read. A file that is
 /// no Mach-O, or not a signed one, has no cdhash, which is no error.
 pub fn of_file(path: &Path) -> io::Result<FileIdentity> {
+    read_whole(path, &mut |_| {})
+}
+
+fn read_whole(path: &Path, progress: &mut dyn FnMut(u64)) -> io::Result<FileIdentity> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path)?;
     let before = file.metadata()?;
     if !before.is_file() {
@@ -86,7 +95,7 @@ pub fn of_file(path: &Path) -> io::Result<FileIdentity> {
         return Err(io::Error::other(format!("has more than the {MAX_PROGRAM} bytes that are hashed")));
     }
     let cdhashes = cdhashes(&file, before.len())?;
-    let sha256 = sha256(&file, before.len())?;
+    let sha256 = sha256(&file, before.len(), progress)?;
     if stamp(&before) != stamp(&file.metadata()?) {
         return Err(io::Error::other("changed while it was read"));
     }
@@ -98,7 +107,7 @@ fn stamp(of: &Metadata) -> (u64, i64, i64, i64, i64) {
     (of.len(), of.mtime(), of.mtime_nsec(), of.ctime(), of.ctime_nsec())
 }
 
-fn sha256(file: &File, size: u64) -> io::Result<Sha256Digest> {
+fn sha256(file: &File, size: u64, progress: &mut dyn FnMut(u64)) -> io::Result<Sha256Digest> {
     let mut hasher = Sha256::new();
     let mut piece = vec![0u8; PIECE];
     let mut at = 0;
@@ -109,6 +118,7 @@ fn sha256(file: &File, size: u64) -> io::Result<Sha256Digest> {
         }
         hasher.update(piece.get(..count).unwrap_or_default());
         at += count as u64;
+        progress(at);
     }
     Ok(Hex(hasher.finalize().into()))
 }
@@ -119,29 +129,55 @@ fn cdhashes(file: &File, size: u64) -> io::Result<Vec<(Cpu, CdHash)>> {
     let Ok(slices) = slices(&start, size) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for slice in slices {
-        if let Ok(hash) = slice_cdhash(file, &slice)? {
+        let signature = slice_parts(file, &slice)?.ok().and_then(|(_, signature)| signature);
+        if let Some(Ok(hash)) = signature.map(|signature| cdhash(&signature)) {
             found.push((slice.cpu, Hex(hash)));
         }
     }
     Ok(found)
 }
 
-fn slice_cdhash(file: &File, slice: &Slice) -> io::Result<Result<[u8; 20], MachoError>> {
+/// Load commands of a slice, and the bytes of its signature where it has one.
+pub type Parts = (Commands, Option<Vec<u8>>);
+
+/// Each slice of a Mach-O file with what it holds, or why it is none.
+pub fn parts_of_file(path: &Path) -> io::Result<Result<Vec<(Slice, Parts)>, MachoError>> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("is not a regular file"));
+    }
+    let found = match slices(&read(&file, 0, metadata.len().min(4096))?, metadata.len()) {
+        Ok(found) => found,
+        Err(e) => return Ok(Err(e)),
+    };
+    let mut all = Vec::new();
+    for slice in found {
+        match slice_parts(&file, &slice)? {
+            Ok(parts) => all.push((slice, parts)),
+            Err(e) => return Ok(Err(e)),
+        }
+    }
+    Ok(Ok(all))
+}
+
+fn slice_parts(file: &File, slice: &Slice) -> io::Result<Result<Parts, MachoError>> {
     let within = |offset: u64, length: u64| offset.checked_add(length).is_some_and(|end| end <= slice.size);
     let length = match header_length(&read(file, slice.offset, slice.size.min(32))?) {
         Ok(length) if within(0, length as u64) => length as u64,
         Ok(_) => return Ok(Err(MachoError::Truncated("the load commands"))),
         Err(e) => return Ok(Err(e)),
     };
-    let range = match Commands::parse(&read(file, slice.offset, length)?) {
-        Ok(commands) => commands.signature,
+    let commands = match Commands::parse(&read(file, slice.offset, length)?) {
+        Ok(commands) => commands,
         Err(e) => return Ok(Err(e)),
     };
-    let Some(range) = range else { return Ok(Err(MachoError::Unsigned)) };
+    let Some(range) = commands.signature else { return Ok(Ok((commands, None))) };
     if range.size > MAX_SIGNATURE || !within(range.offset.into(), range.size.into()) {
         return Ok(Err(MachoError::Truncated("the code signature")));
     }
-    Ok(cdhash(&read(file, slice.offset + u64::from(range.offset), range.size.into())?))
+    let signature = read(file, slice.offset + u64::from(range.offset), range.size.into())?;
+    Ok(Ok((commands, Some(signature))))
 }
 
 fn read(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {

@@ -4,6 +4,7 @@
 //! differs from the real decision. What macOS gives in libSystem is found with `dlsym` when it is asked for. On Linux
 //! only the tests' stand-in library offers it, and there is no other way to feed facts in.
 
+pub mod binary;
 pub mod facts;
 pub mod identity;
 pub mod log;

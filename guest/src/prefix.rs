@@ -38,6 +38,20 @@ impl Unsafe {
     }
 }
 
+/// The library's file name.
+pub const LIBRARY: &str = if cfg!(target_os = "macos") { "libcapgate.dylib" } else { "libcapgate.so" };
+
+/// A library that is to be loaded into a process: like a state file, it and every folder above it belong to root or
+/// this user, nobody else may write them, and no link stands on the way.
+pub fn check_library(path: &Path) -> Result<(), Unsafe> {
+    check_plain(path)?;
+    check_folders(path.parent().unwrap_or(path))?;
+    let metadata = fs::symlink_metadata(path).map_err(|e| Unsafe::io(path, &e))?;
+    check(path, &metadata, metadata.is_file(), "is not a regular file")?;
+    // Readable too: the loader ends a program whose inserted library it cannot open.
+    File::open(path).map(drop).map_err(|e| Unsafe::io(path, &e))
+}
+
 /// An installed prefix whose own folders passed every check.
 #[derive(Debug, Clone)]
 pub struct Prefix {
@@ -54,15 +68,16 @@ impl Prefix {
     /// The prefix that a library was loaded from: `<prefix>/lib/<library>`, by the path that the loader gives.
     pub fn of_library(library: &Path) -> Result<Self, Unsafe> {
         let folder = library.parent().filter(|folder| folder.file_name().is_some_and(|name| name == "lib"));
-        let root = folder.and_then(Path::parent);
-        let (Some(folder), Some(root)) = (folder, root) else {
+        let Some(root) = folder.and_then(Path::parent) else {
             return Err(Unsafe::new(library, "was not loaded from the folder `lib` of a prefix"));
         };
-        check_plain(library)?;
-        check_folders(folder)?;
-        let metadata = fs::symlink_metadata(library).map_err(|e| Unsafe::io(library, &e))?;
-        check(library, &metadata, metadata.is_file(), "is not a regular file")?;
+        check_library(library)?;
         Ok(Self { root: root.to_owned() })
+    }
+
+    /// Where its library stands.
+    pub fn library(&self) -> PathBuf {
+        self.root.join("lib").join(LIBRARY)
     }
 
     /// Where it is.

@@ -5,6 +5,7 @@ use std::ffi::{CStr, OsString, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::ptr;
+use std::sync::OnceLock;
 
 /// Longest text that a sysctl may give, in bytes.
 const LONGEST: usize = 512;
@@ -46,6 +47,26 @@ type AclGet = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
 type AclEntry = unsafe extern "C" fn(*mut c_void, c_int, *mut *mut c_void) -> c_int;
 type AclTag = unsafe extern "C" fn(*mut c_void, *mut c_int) -> c_int;
 type AclFree = unsafe extern "C" fn(*mut c_void) -> c_int;
+
+/// What reads access control lists.
+#[derive(Clone, Copy)]
+struct Acl {
+    get: AclGet,
+    entry: AclEntry,
+    tag: AclTag,
+    free: AclFree,
+}
+
+impl Acl {
+    fn find() -> Option<Self> {
+        Some(Self {
+            get: function!(c"acl_get_link_np" as AclGet)?,
+            entry: function!(c"acl_get_entry" as AclEntry)?,
+            tag: function!(c"acl_get_tag_type" as AclTag)?,
+            free: function!(c"acl_free" as AclFree)?,
+        })
+    }
+}
 
 /// The bytes of a sysctl.
 fn sysctl(name: &CStr) -> Option<Vec<u8>> {
@@ -130,12 +151,9 @@ pub fn machine_id() -> Option<[u8; 16]> {
 ///
 /// Only macOS keeps such lists beside the mode. On Linux what one allows shows in the mode's group bits.
 pub fn acl_allows(path: &CStr) -> bool {
-    let (Some(get), Some(entry), Some(tag), Some(free)) = (
-        function!(c"acl_get_link_np" as AclGet),
-        function!(c"acl_get_entry" as AclEntry),
-        function!(c"acl_get_tag_type" as AclTag),
-        function!(c"acl_free" as AclFree),
-    ) else {
+    // Asked for each folder above each file, so the functions are looked for once.
+    static FUNCTIONS: OnceLock<Option<Acl>> = OnceLock::new();
+    let Some(Acl { get, entry, tag, free }) = *FUNCTIONS.get_or_init(Acl::find) else {
         // A Mac without these functions is none that was ever seen.
         return cfg!(target_os = "macos");
     };

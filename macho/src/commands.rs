@@ -13,7 +13,12 @@ const MOST_COMMANDS: u32 = 10_000;
 const SEGMENT_64: u32 = 0x19;
 const CODE_SIGNATURE: u32 = 0x1d;
 /// `LC_LOAD_DYLIB`, weak, re-exported, lazy and upward.
-const DYLIBS: [u32; 5] = [0xc, 0x8000_0018, 0x8000_001f, 0x20, 0x8000_0023];
+const DYLIBS: [u32; 5] = [0xc, WEAK, 0x8000_001f, 0x20, 0x8000_0023];
+const WEAK: u32 = 0x8000_0018;
+const ID: u32 = 0xd;
+const RPATH: u32 = 0x8000_001c;
+const BUILD_VERSION: u32 = 0x32;
+const VERSION_MIN_MACOS: u32 = 0x24;
 
 /// A processor that a slice is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +76,15 @@ pub struct Linkedit {
     pub size: u64,
 }
 
+/// A library that is loaded with an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dylib {
+    /// Its name in the file, which may begin with `@rpath`, `@loader_path` or `@executable_path`.
+    pub name: String,
+    /// Whether the image runs without it, too.
+    pub is_weak: bool,
+}
+
 /// What the load commands of a slice say, as far as it is needed here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commands {
@@ -79,7 +93,15 @@ pub struct Commands {
     /// `MH_EXECUTE` is 2, `MH_DYLIB` 6, `MH_BUNDLE` 8.
     pub file_type: u32,
     /// Libraries that are loaded with it, by the names in the file.
-    pub dylibs: Vec<String>,
+    pub dylibs: Vec<Dylib>,
+    /// Where `@rpath` leads, in the order in which it is tried.
+    pub rpaths: Vec<String>,
+    /// The name that a library gives itself.
+    pub id: Option<String>,
+    /// The least macOS, such as (13, 0).
+    pub least_os: Option<(u32, u32)>,
+    /// Whether it has the section `__RESTRICT,__restrict`, which makes the loader ignore its variables.
+    pub is_restricted: bool,
     /// Where the code signature stands.
     pub signature: Option<Range>,
     /// The segment that holds it.
@@ -117,6 +139,10 @@ impl Commands {
             cpu: Cpu::from_numbers(le32(all, 4, WITHIN)?, le32(all, 8, WITHIN)?),
             file_type: le32(all, 12, WITHIN)?,
             dylibs: Vec::new(),
+            rpaths: Vec::new(),
+            id: None,
+            least_os: None,
+            is_restricted: false,
             signature: None,
             linkedit: None,
             text_address: None,
@@ -136,7 +162,7 @@ impl Commands {
     /// Tells whether it loads Metal, or a part of it such as `MetalPerformanceShaders`, by itself.
     pub fn links_metal(&self) -> bool {
         let file_name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-        self.dylibs.iter().any(|path| file_name(path).starts_with("Metal"))
+        self.dylibs.iter().any(|dylib| file_name(&dylib.name).starts_with("Metal"))
     }
 
     fn take(&mut self, command: &[u8]) -> Result<(), MachoError> {
@@ -153,7 +179,21 @@ impl Commands {
                 Ok(())
             }
             _ if DYLIBS.contains(&kind) => {
-                self.dylibs.push(text_at(command, index(le32(command, 8, WITHIN)?))?);
+                let name = text_at(command, index(le32(command, 8, WITHIN)?))?;
+                self.dylibs.push(Dylib { name, is_weak: kind == WEAK });
+                Ok(())
+            }
+            ID => {
+                self.id = Some(text_at(command, index(le32(command, 8, WITHIN)?))?);
+                Ok(())
+            }
+            RPATH => {
+                self.rpaths.push(text_at(command, index(le32(command, 8, WITHIN)?))?);
+                Ok(())
+            }
+            BUILD_VERSION | VERSION_MIN_MACOS => {
+                let version = le32(command, if kind == BUILD_VERSION { 12 } else { 8 }, WITHIN)?;
+                self.least_os = Some((version >> 16, version >> 8 & 0xff));
                 Ok(())
             }
             _ => Ok(()),
@@ -168,6 +208,9 @@ impl Commands {
         if is(b"__TEXT") && self.text_address.is_none() {
             self.text_address = Some(address);
         }
+        if is(b"__RESTRICT") && sections(command)?.any(|name| name == b"__restrict") {
+            self.is_restricted = true;
+        }
         if is(b"__LINKEDIT") {
             if self.linkedit.is_some() {
                 return Err(MachoError::Malformed("has two __LINKEDIT segments"));
@@ -176,6 +219,15 @@ impl Commands {
         }
         Ok(())
     }
+}
+
+/// The names of a segment's sections, without the zero bytes behind them.
+fn sections(command: &[u8]) -> Result<impl Iterator<Item = &[u8]>, MachoError> {
+    const WITHIN: &str = "the sections of a segment";
+    let count = index(le32(command, 64, WITHIN)?);
+    // A count that promises more than there is, is one that the loader refuses.
+    let all = bytes(command, 72, count.saturating_mul(80), WITHIN)?;
+    Ok(all.chunks_exact(80).filter_map(|section| section.split(|&byte| byte == 0).next()))
 }
 
 /// The text from `offset` to the next zero byte or the end of the command.

@@ -11,9 +11,11 @@ mod fat;
 mod number;
 mod signature;
 
-pub use commands::{Commands, Cpu, Range, header_length};
+pub use commands::{Commands, Cpu, Dylib, Linkedit, Range, header_length};
 pub use fat::{Slice, slices};
-pub use signature::{CdHash, MAX_SIGNATURE, cdhash};
+pub use signature::{
+    ADHOC, CdHash, HARDENED, LIBRARY_VALIDATION, LINKER_SIGNED, MAX_SIGNATURE, RESTRICT, Signature, cdhash,
+};
 
 /// Says why bytes are no Mach-O file, or not one that is understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,10 +1,12 @@
 //! The command line: types for clap, nothing else.
 
 mod agent;
+mod doctor;
 mod evidence;
 mod host;
 mod maintain;
 mod place;
+mod run;
 mod site;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -12,6 +14,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub use agent::{
     AgentCheckArgs, AgentNameArgs, AgentRemoveArgs, AgentTaskArgs, AgentWriteArgs, LaunchAgentCommand,
 };
+pub use doctor::DoctorArgs;
 pub use evidence::{BundleArgs, DraftArgs, EvidenceCommand, InspectArgs};
 pub use host::{AttestArgs, FeatureLevelWord, HostCommand, HostVerifyArgs};
 pub use maintain::{
@@ -19,6 +22,7 @@ pub use maintain::{
     SigningArgs, VerdictWord, VerifyArgs,
 };
 pub use place::{InstallArgs, UninstallArgs};
+pub use run::RunArgs;
 pub use site::{
     AuditCommand, AuditListArgs, CompletionsArgs, Condition, DemoArgs, ExplainArgs, LookupArgs, ManArgs,
     OutcomeWord, PolicyCheckArgs, PolicyCommand, ProbeArgs, SceneArgs,
@@ -87,6 +91,10 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Say what this machine is
     Probe(ProbeArgs),
+    /// Say what stands between a program and tested answers
+    Doctor(DoctorArgs),
+    /// Start a program, with tested answers where they are granted
+    Run(RunArgs),
     /// Put capgate on a guest
     Install(InstallArgs),
     /// Take it away again

@@ -3,6 +3,7 @@
 mod audit;
 mod completions;
 mod demo;
+mod doctor;
 mod evidence;
 mod explain;
 mod host;
@@ -22,6 +23,7 @@ mod probe;
 mod publish;
 mod renew;
 mod revoke;
+mod run;
 mod scene;
 mod uninstall;
 mod verify;
@@ -47,6 +49,8 @@ pub fn dispatch(ui: &Ui, command: Command) -> Outcome {
         Command::Lookup(args) => lookup::run(ui, &args),
         Command::Explain(args) => explain::run(ui, &args),
         Command::Probe(_) => probe::run(ui),
+        Command::Doctor(args) => doctor::run(ui, &args),
+        Command::Run(args) => run::run(ui, &args),
         Command::Install(args) => install::run(ui, &args),
         Command::Uninstall(args) => uninstall::run(ui, &args),
         Command::LaunchAgent(LaunchAgentCommand::Write(args)) => launch_agent::write(ui, &args),

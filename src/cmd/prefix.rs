@@ -59,8 +59,10 @@ fn mended(path: &Path) -> Option<String> {
         return Some(format!("give the path that the link leads to, `{}`, in its place", target.display()));
     }
     let own = rustix::process::getuid().as_raw();
-    if metadata.uid() != 0 && metadata.uid() != own {
-        return Some(format!("sudo chown {own} {shown}"));
+    let owner = metadata.uid();
+    if owner != 0 && owner != own {
+        let otherwise = if own == 0 { format!(", or run this as user {owner}") } else { String::new() };
+        return Some(format!("sudo chown {own} {shown}{otherwise}"));
     }
     // Such as /tmp: it is meant to be written by everyone.
     if metadata.mode() & 0o1000 != 0 {

@@ -64,7 +64,7 @@ impl Scene {
             Some(path) => facts_file(ui, path)?,
             None => of_machine(&machine::read()),
         };
-        let named = workload.map(|text| program::identify(ui, text)).transpose()?;
+        let named = workload.map(program::identify).transpose()?;
         let (program, path) = named.unzip();
         if let Some(program) = program {
             facts.program = program;

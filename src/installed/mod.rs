@@ -17,7 +17,7 @@ pub const LOGS: &str = "var/log/capgate";
 /// Every folder of a prefix, each after the one that it is in.
 pub const FOLDERS: [&str; 9] = ["bin", "lib", "include", "etc", STATE, REGISTRY, "var", "var/log", LOGS];
 /// Name of the library.
-pub const LIBRARY: &str = if cfg!(target_os = "macos") { "libcapgate.dylib" } else { "libcapgate.so" };
+pub use capgate_guest::prefix::LIBRARY;
 
 /// Permission bits of the folder of logs. Where root installs, every user logs there, and none may touch another's file.
 pub fn log_mode(by_root: bool) -> u32 {

@@ -105,6 +105,17 @@ impl Drop for Temporary<'_> {
     }
 }
 
+/// Files under temporary names of `name` in a folder: somebody writes them right now, or was killed while doing so.
+pub fn leftovers(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let is_one = |path: &PathBuf| {
+        let found = path.file_name().and_then(OsStr::to_str);
+        let random = found.and_then(|found| found.strip_prefix('.')?.strip_prefix(name)?.strip_prefix('.'));
+        random.is_some_and(|random| random.len() == 16 && random.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
+    entries.map(|entry| entry.path()).filter(is_one).collect()
+}
+
 /// Permission bits in the system's own width.
 pub fn raw_mode(mode: u32) -> Mode {
     Mode::from_bits_truncate(rustix::fs::RawMode::try_from(mode & 0o7777).unwrap_or_default())
@@ -121,5 +132,22 @@ fn copy(from: &mut dyn Read, to: &mut File) -> io::Result<Sha256Digest> {
         }
         hasher.update(part);
         to.write_all(part)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leftovers_are_known_by_their_names() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in
+            [".a.0123456789abcdef", ".a.0123456789abcde", ".ab.0123456789abcdef", "a", ".a.x123456789abcdef"]
+        {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        assert_eq!(leftovers(folder.path(), "a"), [folder.path().join(".a.0123456789abcdef")]);
+        assert!(leftovers(&folder.path().join("none"), "a").is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// Longest single wait. A machine that sleeps stops the timer but not the clock, so the clock is looked at again.
 const STEP: Duration = Duration::from_secs(20);
@@ -26,10 +26,10 @@ pub enum Woken {
 }
 
 impl Stop {
-    /// From now on SIGTERM, SIGINT and SIGHUP do not end the process by themselves.
+    /// From now on SIGTERM and SIGINT do not end the process by themselves.
     pub fn listen() -> io::Result<Self> {
         let (asked, ask) = io::pipe()?;
-        for signal in [SIGTERM, SIGINT, SIGHUP] {
+        for signal in [SIGTERM, SIGINT] {
             signal_hook::low_level::pipe::register(signal, ask.try_clone()?)?;
         }
         Ok(Self { asked })

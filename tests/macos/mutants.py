@@ -23,7 +23,7 @@ def check(library, helper, folder):
     make_states(helper, {guest: plan()})
     process = guest.start()
     device = process.device()
-    changed = noticed = 0
+    cleared = changed = noticed = 0
     for selector in SELECTORS:
         begin = process.runtime.implementation(DEVICE, selector)
         start, end = process.image.function_at(begin)
@@ -32,18 +32,26 @@ def check(library, helper, folder):
             continue
         run = sorted(instructions(process, device, start, end))
         for address in run:
+            last = process.machine.read(address + 3, 1)[0]
             for bit in BITS:
                 changed += 1
-                noticed += is_noticed(process, device, address + 3, bit)
-            # Without any of its instructions the function is another one.
-            if not is_noticed(process, device, address, None):
+                noticed += is_noticed(process, device, address + 3, last ^ bit)
+            # No instruction ends with a zero byte. What is not noticed then never runs.
+            cleared += 1
+            if not is_noticed(process, device, address + 3, 0):
                 result.failed.append(f"`{selector}` does not need its instruction at +{address - start:#x}")
         offset = run[len(run) // 2] - process.image.slide
         result.failed += on_disk(library, helper, f"{folder}/{selector.rstrip(':')}", selector, offset)
     if process.answers(device) != GRANTED:
         result.failed.append("the changes of the hooks were not undone")
-    result.text = f"{noticed} of {changed} changed bytes of the hooks noticed"
-    if noticed * 10 < changed * 9:
+    if changed == 0:
+        result.failed.append("nothing of the hooks ran")
+    # Flags that nobody reads, hints, cases that these devices do not have: some bits change nothing that shows.
+    result.text = (
+        f"each of {cleared} instructions of the hooks noticed when its byte is cleared, {noticed} of {changed} "
+        "when a bit is flipped"
+    )
+    if noticed * 4 < changed * 3:
         result.failed.append(result.text)
     return result
 
@@ -60,13 +68,12 @@ def instructions(process, device, begin, end):
     return found
 
 
-def is_noticed(process, device, address, bit):
-    """Changes one byte of the code, or puts `brk #0` in the place of an instruction, and undoes it."""
+def is_noticed(process, device, address, byte):
+    """Changes one byte of the code, asks, and undoes it."""
     machine = process.machine
     kept = machine.keep()
-    size = 1 if bit else 4
-    old = machine.read(address, size)
-    patch(machine, address, bytes([old[0] ^ bit]) if bit else bytes.fromhex("000020d4"))
+    old = machine.read(address, 1)
+    patch(machine, address, bytes([byte]))
     machine.patience = 300_000
     try:
         return process.answers(device) != GRANTED

@@ -107,18 +107,36 @@ def what_it_asks_of_a_mac(guest):
 
 
 def c_interface(guest):
+    """Every function with the words that its declaration has, and with nonsense in the place of a handle."""
     process = guest.start()
-    call = lambda name, *words: process.machine.call(process.image.exports[f"_capgate_{name}"], *words)
-    text = process.machine.put(b"/opt/capgate\0")
-    version = call("version")
-    demand(process.machine.text(version).decode().count(".") == 2, "capgate_version gives no version")
-    for nonsense in (0, 1, (1 << 64) - 1):
-        for name in process.image.exports:
-            if name not in ("_capgate_open", "_capgate_version"):
-                process.machine.call(process.image.exports[name], nonsense, 0, 0, 0, 0, 0)
-    call("open", 0)
-    handle = call("open", text)
-    demand(handle & 0xFFFF_FFFF_FFFF_FFFF != 0, "capgate_open gives no handle")
+    machine, exports = process.machine, process.image.exports
+    call = lambda name, *words: machine.call(exports[f"_capgate_{name}"], *words)
+    text = lambda name, *words: machine.text(call(name, *words)).decode()
+    small = lambda name, *words: call(name, *words) & 0xFFFF_FFFF
+    prefix, name = machine.put(b"/opt/capgate\0"), machine.put(b"AppleParavirtDevice\0")
+    demand(text("version").count(".") == 2, "capgate_version gives no version")
+    for nonsense in (0, 1, (1 << 64) - 1, prefix):
+        for function in exports:
+            if function != "_capgate_open":
+                machine.call(exports[function], nonsense, 0, 0, 0)
+    demand(call("open", 0) == 0 and text("last_error") != "", "a prefix of null was opened")
+    demand(call("open", machine.put(b"relative\0")) == 0 or small("decision", 1) == 0, "a relative prefix grants")
+    handle = call("open", prefix)
+    demand(handle != 0, text("last_error"))
+    demand(small("decision", handle) == 1, text("detail", handle))
+    demand((text("reason", handle), text("profile", handle)) == ("", "tested"), "reason or profile")
+    demand(call("apple_family_max", handle) == 1009, "the family")
+    demand(call("max_threadgroup_memory", handle) == 65536, "the memory")
+    demand(small("supports_family", handle, 1009, 0) == 0, "a device was granted that nobody judged")
+    demand(small("device", handle, name, 1005, 32768) == 1, "the device was refused")
+    asked = {family: small("supports_family", handle, family, 0) for family in (1000, 1001, 1009, 1010, 3003, -1)}
+    demand(asked == {1000: 0, 1001: 1, 1009: 1, 1010: 0, 3003: 0, -1: 0}, f"the families are {asked}")
+    demand(small("supports_family", handle, 3003, 1) == 1, "an own answer was changed")
+    demand(call("threadgroup_memory", handle, 32768) == 65536, "the memory of a device")
+    demand(small("device", handle, name, 1007, 32768) == 0, "another device was granted")
+    demand(call("threadgroup_memory", handle, 32768) == 32768, "a device was refused and the answers stay")
+    call("close", handle)
+    demand(small("decision", handle) == 0 and text("reason", handle) == "not-open", "a closed handle decides")
     process.after("the C interface")
 
 

@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-const DOCUMENTS: [&str; 8] = [
+const DOCUMENTS: [&str; 9] = [
     "README.md",
     "CHANGELOG.md",
     "keys/README.md",
     "docs/format.md",
     "docs/policy.md",
+    "docs/operations.md",
     "docs/threat-model.md",
     "docs/benchmarks.md",
     "docs/evidence-codes.md",

@@ -2,7 +2,7 @@
 
 use capgate_registry::combination::{Key, Sha256Digest};
 use capgate_registry::profile::{
-    Acknowledgement, Answers, EvidenceKind, Image, Outcome, OverrideSet, Profile, ProfileId, Values,
+    Acknowledgement, Answers, EvidenceKind, Image, Outcome, OverrideSet, Profile, ProfileId, Shim, Values,
     is_interpreter,
 };
 use capgate_registry::record::View;
@@ -54,6 +54,8 @@ pub struct Grant {
     pub not_covered: Vec<String>,
     /// What is said aloud: acknowledgements, the judge's warnings, `correctness-untested`, `registry-expires-soon`.
     pub warnings: Vec<String>,
+    /// The libraries that it was tested with.
+    pub shims: Vec<Shim>,
     /// The device's own answers that it was tested against.
     pub stock: Answers,
     /// Images that may touch Metal; empty when they were not recorded.
@@ -92,6 +94,7 @@ pub(super) fn build(chosen: &Chosen, values: Values, view: &View, now: Timestamp
         correctness,
         not_covered: profile.workload.not_covered.clone(),
         warnings,
+        shims: profile.evidence_for(values).filter_map(|item| item.shim.clone()).collect(),
         stock: profile.guest.stock,
         images: profile.workload.images.clone(),
         images_may_be_unrecorded: unrecorded_is_said(profile),

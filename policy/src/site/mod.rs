@@ -80,7 +80,7 @@ pub struct SitePolicy {
     pub host_keys: Vec<VerifierKey>,
     /// Where `sync` finds the host statement: an absolute path.
     pub statement: Option<String>,
-    /// SHA-256 of the shims that others maintain and that may ask through the C interface.
+    /// SHA-256 of libraries of other shims that `capgate run --shim` may insert, beside those in the profile's evidence.
     pub shims: Vec<Sha256Digest>,
     /// SHA-256 of the policy's bytes, for the log.
     pub digest: Sha256Digest,

@@ -1,7 +1,9 @@
 //! `capgate host attest`: signs what this host is, and puts it where its guests read it.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use capgate_registry::keys::SigningKey;
 use serde::Serialize;
@@ -13,11 +15,13 @@ use crate::cmd::keys;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 use crate::world::clock;
-use crate::world::place::Place;
+use crate::world::place::{Place, leftovers};
 use crate::world::signals::Stop;
 
 /// Name of the statement where only a folder is given.
 const NAME: &str = "host.note";
+/// Nobody takes that long to write a file.
+const LONG_AGO: Duration = Duration::from_secs(3600);
 
 #[derive(Serialize)]
 struct Written<'a> {
@@ -39,6 +43,7 @@ pub fn run(ui: &Ui, args: &AttestArgs) -> Outcome {
         return Err(Failure::usage(message).help("renew at least twice in a lifetime: one write may fail"));
     }
     let job = Job { args, host: Host::read()?, key: keys::read(&args.key, &[])?, target: target(&args.out)? };
+    job.sweep();
     // A signal that comes with the first statement must find it whole.
     let stop = args.watch.then(Stop::listen).transpose();
     let stop = stop.map_err(|e| Failure::failed(format!("signals cannot be waited for: {e}")))?;
@@ -69,6 +74,20 @@ impl Job<'_> {
         let place = Place::open(folder).map_err(|e| failed(folder, e))?;
         place.replace(name, &signed.note, 0o644).map_err(|e| failed(&self.target, e))?;
         Ok(signed)
+    }
+
+    /// Removes the halves of statements whose writer was killed long ago; a younger one may still be written.
+    fn sweep(&self) {
+        let (Some(folder), Some(name)) = (self.target.parent(), self.target.file_name()) else { return };
+        for half in leftovers(folder, &name.to_string_lossy()) {
+            let age = fs::symlink_metadata(&half)
+                .and_then(|metadata| metadata.modified())
+                .map(|time| time.elapsed());
+            if matches!(age, Ok(Ok(age)) if age > LONG_AGO) {
+                // One that cannot be removed is in nobody's way.
+                let _ = fs::remove_file(half);
+            }
+        }
     }
 
     fn report(&self, ui: &Ui, Signed { statement, .. }: &Signed) {

@@ -13,7 +13,7 @@ use crate::cmd::prefix;
 use crate::exit::Failure;
 use crate::installed::{LOGS, MANIFEST, Manifest, REGISTRY, STATE, WRITTEN_LATER, log_mode};
 use crate::world::file;
-use crate::world::place::Place;
+use crate::world::place::{Place, leftovers};
 
 pub fn apply(plan: &Plan, args: &InstallArgs) -> Result<(), Failure> {
     if plan.is_there() {
@@ -48,6 +48,7 @@ fn make_folders(plan: &Plan) -> Result<Vec<PathBuf>, Failure> {
 
 fn fill(plan: &Plan, args: &InstallArgs) -> Result<(), Failure> {
     let _lock = lock(&plan.root)?;
+    sweep(&plan.root, plan.parts.iter().map(|part| part.path.as_str()));
     let staged = match &plan.registry {
         Some(source) if source.state == State::New => Some(Staged::copy(source, &plan.root, args)?),
         _ => None,
@@ -61,6 +62,17 @@ fn fill(plan: &Plan, args: &InstallArgs) -> Result<(), Failure> {
     }
     // What was made must pass the checks that the library makes.
     prefix::open(&plan.root.join(STATE)).map(drop)
+}
+
+/// Removes the halves of files that an interrupted installation left. Nobody else writes here: the lock is held.
+pub fn sweep<'a>(root: &Path, paths: impl Iterator<Item = &'a str>) {
+    for path in paths.chain([MANIFEST]).map(|path| root.join(path)) {
+        let (folder, name) = split(&path);
+        for half in leftovers(folder, &name.to_string_lossy()) {
+            // One that cannot be removed is in nobody's way.
+            let _ = fs::remove_file(half);
+        }
+    }
 }
 
 /// Keeps another installation of the same prefix out.

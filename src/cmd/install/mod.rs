@@ -20,8 +20,9 @@ use crate::installed::{REGISTRY, STATE};
 use crate::ui::{Ui, count};
 use judge::{Plan, State};
 
-pub use apply::lock;
+pub use apply::{lock, sweep};
 pub use judge::{digest, read_manifest};
+pub use registry::clear;
 
 #[derive(Serialize)]
 struct Report<'a> {

@@ -16,6 +16,9 @@ pub const SITE: &str = "etc/capgate/site.toml";
 /// The pin.
 pub const ROOT: &str = "etc/capgate/root.note";
 
+/// The C interface of the library of this version.
+const HEADER: &str = include_str!("../../../include/capgate.h");
+
 /// Where a part comes from.
 #[derive(Debug)]
 pub enum Content {
@@ -41,17 +44,14 @@ pub fn wanted(args: &InstallArgs, keys: &[VerifierKey]) -> Result<Vec<Wanted>, F
     let own = std::env::current_exe().and_then(fs::canonicalize);
     let own = own.map_err(|e| Failure::failed(format!("where this program lies is not known: {e}")))?;
     let one = |path: &str, mode, content| Wanted { path: path.to_owned(), mode, content };
-    let mut parts = vec![
+    Ok(vec![
         one(&format!("lib/{LIBRARY}"), 0o755, Content::File(library(args, &own)?)),
+        one("include/capgate.h", 0o644, Content::Bytes(HEADER.as_bytes().to_vec())),
         one(ROOT, 0o644, Content::Bytes(format!("sha256:{}\n", args.root).into_bytes())),
         one(SITE, 0o644, Content::Bytes(site::template(keys).into_bytes())),
-    ];
-    if let Some(header) = beside(&own, "include/capgate.h") {
-        parts.push(one("include/capgate.h", 0o644, Content::File(header)));
-    }
-    // Last, so that whoever finds the command finds the rest.
-    parts.push(one("bin/capgate", 0o755, Content::File(own)));
-    Ok(parts)
+        // Last, so that whoever finds the command finds the rest.
+        one("bin/capgate", 0o755, Content::File(own)),
+    ])
 }
 
 /// The library that was given, or the one that was unpacked beside this program.

@@ -90,7 +90,7 @@ impl Staged {
     /// Copies a registry into the prefix, and verifies that the copy is what was verified.
     pub fn copy(source: &Source, root: &Path, args: &InstallArgs) -> Result<Self, Failure> {
         let staged = Self { stage: root.join(STAGE) };
-        staged.clear().map_err(|e| not_written(&staged.stage, &e))?;
+        clear(root).map_err(|e| not_written(&staged.stage, &e))?;
         make_folder(&staged.stage, 0o755).map_err(|e| not_written(&staged.stage, &e))?;
         for (name, digest) in &source.files {
             let (from, to) = (source.folder.join(name), staged.stage.join(name));
@@ -124,20 +124,20 @@ impl Staged {
         let place = root.join(REGISTRY);
         fs::rename(&self.stage, &place).map_err(|e| not_written(&place, &e))
     }
+}
 
-    /// Removes what an interrupted installation left.
-    fn clear(&self) -> std::io::Result<()> {
-        match fs::remove_dir_all(&self.stage) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
-            _ => Ok(()),
-        }
+/// Removes the copy that an interrupted installation left.
+pub fn clear(root: &Path) -> std::io::Result<()> {
+    match fs::remove_dir_all(root.join(STAGE)) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
     }
 }
 
 impl Drop for Staged {
     fn drop(&mut self) {
         // Where it was put in its place there is nothing left.
-        let _ = self.clear();
+        let _ = fs::remove_dir_all(&self.stage);
     }
 }
 

@@ -1,18 +1,17 @@
 //! Which program is asked about: by digest, or by its file.
 
-use std::io::Read;
 use std::path::Path;
 
+use capgate_guest::identity;
 use capgate_policy::facts::{Fact, Program};
-use capgate_registry::combination::{Hex, Workload};
+use capgate_registry::combination::Workload;
 
 use super::unknown_program;
 use crate::exit::Failure;
-use crate::ui::{Ui, progress};
-use crate::world::file;
+use crate::ui::progress;
 
 /// The program behind `sha256:…`, `cdhash:…` or a path, and the path where it was one.
-pub fn identify(ui: &Ui, text: &str) -> Result<(Program, Option<String>), Failure> {
+pub fn identify(text: &str) -> Result<(Program, Option<String>), Failure> {
     if text.starts_with("sha256:") || text.starts_with("cdhash:") {
         let program = match text.parse::<Workload>() {
             Ok(workload) => Program::asked(workload),
@@ -27,18 +26,8 @@ pub fn identify(ui: &Ui, text: &str) -> Result<(Program, Option<String>), Failur
     };
     let size = path.metadata().map_err(error)?.len();
     let bar = progress::bytes("hashing", size);
-    let digest = file::sha256(path, &mut |done| bar.set_position(done));
+    let program = identity::of_program_watched(path, &mut |done| bar.set_position(done));
     bar.finish_and_clear();
-    let program = Program::asked(Workload::Sha256(Hex(digest.map_err(error)?)));
-    if is_mach_o(path) {
-        ui.hint("found by SHA-256 only; a profile that names nothing but a cdhash is not found by its file");
-    }
+    let program = program.map_err(error)?;
     Ok((program, Some(text.to_owned())))
-}
-
-/// Tells whether a file begins as a 64-bit or universal Mach-O.
-fn is_mach_o(path: &Path) -> bool {
-    let mut magic = [0u8; 4];
-    let read = file::open_regular(path).and_then(|mut file| file.read_exact(&mut magic));
-    read.is_ok() && matches!(magic, [0xcf, 0xfa, 0xed, 0xfe] | [0xca, 0xfe, 0xba, 0xbe | 0xbf])
 }

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use crate::cmd::install::digest;
 use crate::exit::Failure;
-use crate::installed::{LOGS, MANIFEST, Manifest};
+use crate::installed::{FOLDERS, LOGS, MANIFEST, Manifest};
+
+const FOREIGN: &str = "capgate did not install it";
 
 /// What goes and what stays, by paths below the prefix.
 #[derive(Debug, Default)]
@@ -44,6 +46,11 @@ pub fn judge(root: &Path, manifest: &Manifest, logs: bool) -> Result<Plan, Failu
     }
     let known = manifest.files.keys().chain(&manifest.state).map(String::as_str);
     let known: BTreeSet<&str> = known.chain([MANIFEST]).collect();
+    for name in if made_whole(manifest) { names(root, "")? } else { Vec::new() } {
+        if !manifest.folders.contains(&name) {
+            plan.kept.push((name, FOREIGN.to_owned()));
+        }
+    }
     for folder in &manifest.folders {
         if behind_link(root, folder) {
             plan.kept.push((folder.clone(), "it lies behind a link now".to_owned()));
@@ -56,7 +63,7 @@ pub fn judge(root: &Path, manifest: &Manifest, logs: bool) -> Result<Plan, Failu
                 continue;
             }
             if folder != LOGS || !is_log(&name) {
-                plan.kept.push((path, "capgate did not install it".to_owned()));
+                plan.kept.push((path, FOREIGN.to_owned()));
             } else if logs && root.join(&path).symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
                 plan.remove.push(path);
             } else {
@@ -65,6 +72,11 @@ pub fn judge(root: &Path, manifest: &Manifest, logs: bool) -> Result<Plan, Failu
         }
     }
     Ok(plan)
+}
+
+/// Whether nothing was in the prefix before. What else is in a folder such as `/usr/local` is nobody's news.
+fn made_whole(manifest: &Manifest) -> bool {
+    FOLDERS.iter().all(|folder| manifest.folders.contains(*folder))
 }
 
 /// `<uid>.jsonl`, and whatever a log is followed by when it is sealed.

@@ -9,11 +9,11 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::install::{lock, read_manifest};
+use super::install::{clear, lock, read_manifest, sweep};
 use super::prefix;
 use crate::cli::UninstallArgs;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::installed::{LOGS, MANIFEST};
+use crate::installed::{LOGS, MANIFEST, STATE};
 use crate::ui::{Ui, count};
 use judge::Plan;
 
@@ -40,6 +40,10 @@ pub fn run(ui: &Ui, args: &UninstallArgs) -> Outcome {
         return Err(Failure::failed(message).help("name the prefix, the folder with `etc/capgate/installed`"));
     };
     agents::refuse_if_named(root, args)?;
+    if !args.dry_run {
+        gone(clear(root), &root.join(STATE))?;
+        sweep(root, manifest.files.keys().chain(&manifest.state).map(String::as_str));
+    }
     let mut plan = judge::judge(root, &manifest, args.logs)?;
     if !args.dry_run {
         for path in &plan.remove {
