@@ -87,7 +87,8 @@ fn publish(plan: &Plan, to: &Path) -> String {
     let revocation = plan.revocation.iter();
     let revocation = revocation.map(|text| publish::sign_revocation(text, &origin, &[&publisher]).unwrap());
     let notes: Vec<Vec<u8>> = profiles.chain(revocation).collect();
-    let terms = Terms { keys: &[registry], now, life: publish::LIFE, renew: false, threads: NonZero::<usize>::MIN };
+    let terms =
+        Terms { keys: &[registry], now, life: publish::LIFE, renew: false, threads: NonZero::<usize>::MIN };
     publish::publish(&folder, &pin, &notes, &terms, &mut |_| {}).unwrap();
     format!("sha256:{pin}")
 }
