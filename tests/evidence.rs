@@ -116,3 +116,15 @@ fn wrong_input_is_named() {
          help: put the manifest into the bundle as `bundle.toml` where some have one and some have none\n",
     );
 }
+
+#[test]
+fn inspect_looks_at_every_file_although_one_is_missing() {
+    let name = "tests/fixtures/llama-bench/both.json";
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let run = support::run_in(here, &format!("evidence inspect nowhere-1 {name} nowhere-2"));
+    assert_eq!(run.exit, 1);
+    assert!(run.out.contains(name), "{}", run.out);
+    assert!(run.err.contains("`nowhere-1`") && run.err.contains("`nowhere-2`"), "{}", run.err);
+    let run = support::run_in(here, &format!("evidence inspect --format json {name} nowhere"));
+    assert_eq!((run.exit, run.out.as_str()), (1, ""));
+}

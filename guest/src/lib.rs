@@ -8,6 +8,7 @@ pub mod binary;
 pub mod facts;
 pub mod identity;
 pub mod log;
+pub mod opened;
 pub mod prefix;
 pub mod session;
 pub mod system;

@@ -3,15 +3,17 @@
 //! A file counts only if it and every folder above it belong to root or this user, nobody else may write them, and no
 //! link stands on the way. With that, only those two can change which file a path names between a check and its use.
 
+use std::cell::RefCell;
 use std::ffi::CString;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use capgate_registry::store::{Listed, ReadAt, Store, StoreError};
 
+use crate::opened::{Opened, ReadError};
 use crate::system;
 
 /// What others could do to a state file, or that it is not there as what it should be.
@@ -48,21 +50,26 @@ pub fn check_library(path: &Path) -> Result<(), Unsafe> {
     check_folders(path.parent().unwrap_or(path))?;
     let metadata = fs::symlink_metadata(path).map_err(|e| Unsafe::io(path, &e))?;
     check(path, &metadata, metadata.is_file(), "is not a regular file")?;
-    // Readable too: the loader ends a program whose inserted library it cannot open.
-    File::open(path).map(drop).map_err(|e| Unsafe::io(path, &e))
+    // Readable too: the loader ends a program whose inserted library it cannot open. What stands there may be something
+    // else by now, which must not be waited for.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    opened.map(drop).map_err(|e| Unsafe::io(path, &e))
 }
 
 /// An installed prefix whose own folders passed every check.
 #[derive(Debug, Clone)]
 pub struct Prefix {
     root: PathBuf,
+    /// Folders below it that passed, each asked once: only those who may write there could change them since.
+    passed: RefCell<Vec<PathBuf>>,
 }
 
 impl Prefix {
     /// The prefix at an absolute path.
     pub fn at(path: &Path) -> Result<Self, Unsafe> {
         check_folders(path)?;
-        Ok(Self { root: path.to_owned() })
+        Ok(Self { root: path.to_owned(), passed: RefCell::default() })
     }
 
     /// The prefix that a library was loaded from: `<prefix>/lib/<library>`, by the path that the loader gives.
@@ -72,7 +79,7 @@ impl Prefix {
             return Err(Unsafe::new(library, "was not loaded from the folder `lib` of a prefix"));
         };
         check_library(library)?;
-        Ok(Self { root: root.to_owned() })
+        Ok(Self { root: root.to_owned(), passed: RefCell::default() })
     }
 
     /// Where its library stands.
@@ -107,15 +114,12 @@ impl Prefix {
     /// The whole of a state file of at most `cap` bytes.
     pub fn read(&self, name: &str, cap: u64) -> Result<Vec<u8>, Unsafe> {
         let path = self.state(name);
-        let (file, size) = self.open(&path)?;
-        let too_large = || Unsafe::new(&path, format!("has more than the {cap} bytes that are accepted"));
-        if size > cap {
-            return Err(too_large());
-        }
-        let mut bytes = Vec::new();
-        file.take(cap.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| Unsafe::io(&path, &e))?;
-        // It may have grown since its size was asked.
-        if bytes.len() as u64 > cap { Err(too_large()) } else { Ok(bytes) }
+        self.open(&path)?.read(cap).map_err(|e| match e {
+            ReadError::TooLarge(_) => {
+                Unsafe::new(&path, format!("has more than the {cap} bytes that are accepted"))
+            }
+            ReadError::Io(e) => Unsafe::io(&path, &e),
+        })
     }
 
     /// The registry that was synced into it.
@@ -124,10 +128,13 @@ impl Prefix {
     }
 
     /// Opens a regular file below the prefix without waiting for anything.
-    fn open(&self, path: &Path) -> Result<(File, u64), Unsafe> {
+    fn open(&self, path: &Path) -> Result<Opened, Unsafe> {
         let parent = path.parent().unwrap_or(path);
         for folder in between(&self.root, parent) {
-            check_folder(&folder)?;
+            if !self.passed.borrow().contains(&folder) {
+                check_folder(&folder)?;
+                self.passed.borrow_mut().push(folder);
+            }
         }
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|e| {
@@ -136,7 +143,7 @@ impl Prefix {
         })?;
         let metadata = file.metadata().map_err(|e| Unsafe::io(path, &e))?;
         check(path, &metadata, metadata.is_file(), "is not a regular file")?;
-        Ok((file, metadata.len()))
+        Ok(Opened::new(file, metadata.len()))
     }
 }
 
@@ -207,7 +214,7 @@ pub struct Registry<'a> {
 }
 
 impl Registry<'_> {
-    fn open_file(&self, path: &str) -> Result<(File, u64), StoreError> {
+    fn open_file(&self, path: &str) -> Result<Opened, StoreError> {
         let good = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0']);
         if !path.split('/').all(good) {
             let source = io::Error::other("is no name inside a registry");
@@ -223,36 +230,16 @@ impl Registry<'_> {
     }
 }
 
-struct OpenFile {
-    file: File,
-    size: u64,
-}
-
-impl ReadAt for OpenFile {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(buffer, offset)
-    }
-
-    fn size(&self) -> u64 {
-        self.size
-    }
-}
-
 impl Store for Registry<'_> {
     fn read(&self, path: &str, cap: u64) -> Result<Vec<u8>, StoreError> {
-        let (file, size) = self.open_file(path)?;
-        let too_large = |size| StoreError::TooLarge { path: path.to_owned(), size, cap };
-        if size > cap {
-            return Err(too_large(size));
-        }
-        let mut bytes = Vec::new();
-        file.take(cap.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| StoreError::io(path, e))?;
-        if bytes.len() as u64 > cap { Err(too_large(bytes.len() as u64)) } else { Ok(bytes) }
+        self.open_file(path)?.read(cap).map_err(|e| match e {
+            ReadError::TooLarge(size) => StoreError::TooLarge { path: path.to_owned(), size, cap },
+            ReadError::Io(e) => StoreError::io(path, e),
+        })
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, StoreError> {
-        let (file, size) = self.open_file(path)?;
-        Ok(Box::new(OpenFile { file, size }))
+        Ok(Box::new(self.open_file(path)?))
     }
 
     fn list(&self) -> Result<Vec<Listed>, StoreError> {

@@ -142,7 +142,8 @@ fn addresses_of(mut list: &[u8]) -> Vec<[u8; 6]> {
 pub fn machine_id() -> Option<[u8; 16]> {
     let ask = function!(c"gethostuuid" as GetHostUuid)?;
     let mut id = [0u8; 16];
-    let wait = libc::timespec { tv_sec: 1, tv_nsec: 0 };
+    // What is not known at once is not waited for.
+    let wait = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: 16 bytes are written, and the time to wait is only read.
     (unsafe { ask(id.as_mut_ptr(), &raw const wait) } == 0).then_some(id)
 }

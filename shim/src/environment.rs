@@ -3,6 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The variable that inserts libraries, and what stands between its entries.
@@ -81,11 +82,12 @@ impl<'a> Inserted<'a> {
         other.is_some()
     }
 
-    /// The loader may have followed a link on the way here.
+    /// The loader may have followed a link on the way here, so the same file by another name is this library, too.
     fn is_own(&self, entry: &OsStr) -> bool {
-        let resolved = |path: &Path| std::fs::canonicalize(path).ok();
+        let file =
+            |path: &Path| std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
         let entry = Path::new(entry);
-        entry == self.own || resolved(entry).is_some_and(|path| Some(path) == resolved(self.own))
+        entry == self.own || file(entry).is_some_and(|found| Some(found) == file(self.own))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The Objective-C runtime, each function found by its name: a process without it has no Metal either.
 #![allow(unsafe_code, reason = "these are C functions; each block says why it is sound")]
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
 
 use capgate_guest::system::symbol;
@@ -17,7 +17,7 @@ pub struct Runtime {
     class_name: unsafe extern "C" fn(Pointer) -> *const c_char,
     selector: unsafe extern "C" fn(*const c_char) -> Pointer,
     instance_method: unsafe extern "C" fn(Pointer, Pointer) -> Pointer,
-    method_list: unsafe extern "C" fn(Pointer, *mut c_uint) -> *mut Pointer,
+    superclass: unsafe extern "C" fn(Pointer) -> Pointer,
     implementation: unsafe extern "C" fn(Pointer) -> Pointer,
     set_implementation: unsafe extern "C" fn(Pointer, Pointer) -> Pointer,
     encoding: unsafe extern "C" fn(Pointer) -> *const c_char,
@@ -42,7 +42,7 @@ impl Runtime {
             class_name: found!(c"class_getName"),
             selector: found!(c"sel_registerName"),
             instance_method: found!(c"class_getInstanceMethod"),
-            method_list: found!(c"class_copyMethodList"),
+            superclass: found!(c"class_getSuperclass"),
             implementation: found!(c"method_getImplementation"),
             set_implementation: found!(c"method_setImplementation"),
             encoding: found!(c"method_getTypeEncoding"),
@@ -90,20 +90,12 @@ impl Runtime {
         some(unsafe { (self.instance_method)(class, selector) })
     }
 
-    /// Tells whether `class` itself has `method`, and does not inherit it.
-    pub fn owns(&self, class: Pointer, method: Pointer) -> bool {
-        let mut count: c_uint = 0;
-        // SAFETY: the class comes from this runtime, which writes the number of methods of the list it gives away.
-        let list = unsafe { (self.method_list)(class, &raw mut count) };
-        if list.is_null() {
-            return false;
-        }
-        // SAFETY: the list has `count` methods and is this function's to free.
-        unsafe {
-            let owned = std::slice::from_raw_parts(list, count as usize).contains(&method);
-            libc::free(list.cast());
-            owned
-        }
+    /// Tells whether `class` itself has `method`, found on it by `selector`, and does not inherit it: what its parent has
+    /// is another one.
+    pub fn owns(&self, class: Pointer, selector: Pointer, method: Pointer) -> bool {
+        // SAFETY: the class comes from this runtime, which answers nil for a root class.
+        let parent = some(unsafe { (self.superclass)(class) });
+        parent.and_then(|parent| self.method(parent, selector)) != Some(method)
     }
 
     /// The implementation of a method.

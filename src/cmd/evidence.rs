@@ -96,18 +96,29 @@ fn findings(ui: &Ui, findings: &[Finding], word: &str) {
 }
 
 pub fn inspect(ui: &Ui, args: &InspectArgs) -> Outcome {
-    let mut inspections = Vec::new();
+    let (mut inspections, mut unread) = (Vec::new(), None);
     for path in &args.files {
-        let bytes = read(path, MOST_FILE_BYTES)?;
-        inspections.push(inspect_file(&path.display().to_string(), &bytes));
+        match read(path, MOST_FILE_BYTES) {
+            Ok(bytes) => inspections.push(inspect_file(&path.display().to_string(), &bytes)),
+            // The others are still worth looking at; the last failure ends the command.
+            Err(failure) => {
+                if let Some(earlier) = unread.replace(failure) {
+                    ui.failure(&earlier);
+                }
+            }
+        }
     }
-    if ui.is_json() {
-        ui.json(&inspections);
-    } else {
-        inspections.iter().for_each(|inspection| print_inspection(ui, inspection));
+    // An error leaves JSON empty, so that nobody takes a part for the whole.
+    match (ui.is_json(), &unread) {
+        (true, None) => ui.json(&inspections),
+        (true, Some(_)) => {}
+        (false, _) => inspections.iter().for_each(|inspection| print_inspection(ui, inspection)),
     }
     let serve = inspections.iter().all(|inspection| inspection.serves);
-    Ok(if serve { Exit::Done } else { Exit::Invalid })
+    match unread {
+        Some(failure) => Err(failure),
+        None => Ok(if serve { Exit::Done } else { Exit::Invalid }),
+    }
 }
 
 fn print_inspection(ui: &Ui, inspection: &Inspection) {
@@ -180,6 +191,9 @@ fn write_new(ui: &Ui, folder: &Path, draft: &Draft) -> Result<(), Failure> {
         let shown = path.display();
         if e.kind() == io::ErrorKind::AlreadyExists {
             Failure::failed(format!("`{shown}` exists, and a profile is never overwritten"))
+        } else if e.kind() == io::ErrorKind::NotFound {
+            Failure::failed(format!("there is no folder `{}`", folder.display()))
+                .help(format!("mkdir -p {}", folder.display()))
         } else {
             Failure::failed(format!("`{shown}` cannot be written: {e}"))
         }

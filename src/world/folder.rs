@@ -4,12 +4,13 @@
 //! holds the lock on `.lock`. Names that begin with a dot are the folder's own and are never part of the registry.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, BufWriter, Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use capgate_guest::opened::{Opened, ReadError};
 use capgate_registry::store::{Fill, Listed, ReadAt, Store, StoreError, StoreMut};
 
 use super::file::careful;
@@ -117,7 +118,7 @@ impl<O: FileOps> Folder<O> {
     }
 
     /// Opens a regular file without following any link below the root.
-    fn open_file(&self, path: &str) -> Result<(File, u64), StoreError> {
+    fn open_file(&self, path: &str) -> Result<Opened, StoreError> {
         let full = self.resolve(path)?;
         let error = |source| StoreError::io(path, source);
         for (at, _) in path.match_indices('/') {
@@ -136,7 +137,7 @@ impl<O: FileOps> Folder<O> {
         if !metadata.is_file() {
             return Err(error(io::Error::other("is not a regular file")));
         }
-        Ok((file, metadata.len()))
+        Ok(Opened::new(file, metadata.len()))
     }
 
     /// Makes the folders that lead to `path`, each synced into its parent.
@@ -231,39 +232,16 @@ impl<O: FileOps> Write for Through<'_, O> {
     }
 }
 
-/// An open file of a registry.
-struct OpenFile {
-    file: File,
-    size: u64,
-}
-
-impl ReadAt for OpenFile {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(buffer, offset)
-    }
-
-    fn size(&self) -> u64 {
-        self.size
-    }
-}
-
 impl<O: FileOps> Store for Folder<O> {
     fn read(&self, path: &str, cap: u64) -> Result<Vec<u8>, StoreError> {
-        let (file, size) = self.open_file(path)?;
-        let too_large = |size| StoreError::TooLarge { path: path.to_owned(), size, cap };
-        if size > cap {
-            return Err(too_large(size));
-        }
-        let mut bytes = Vec::new();
-        let mut limited = file.take(cap.saturating_add(1));
-        limited.read_to_end(&mut bytes).map_err(|e| StoreError::io(path, e))?;
-        // The file may have grown since its size was asked.
-        if bytes.len() as u64 > cap { Err(too_large(bytes.len() as u64)) } else { Ok(bytes) }
+        self.open_file(path)?.read(cap).map_err(|e| match e {
+            ReadError::TooLarge(size) => StoreError::TooLarge { path: path.to_owned(), size, cap },
+            ReadError::Io(e) => StoreError::io(path, e),
+        })
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, StoreError> {
-        let (file, size) = self.open_file(path)?;
-        Ok(Box::new(OpenFile { file, size }))
+        Ok(Box::new(self.open_file(path)?))
     }
 
     fn list(&self) -> Result<Vec<Listed>, StoreError> {

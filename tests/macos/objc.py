@@ -59,7 +59,7 @@ class Runtime:
         "class_getName",
         "sel_registerName",
         "class_getInstanceMethod",
-        "class_copyMethodList",
+        "class_getSuperclass",
         "method_getImplementation",
         "method_setImplementation",
         "method_getTypeEncoding",
@@ -164,10 +164,9 @@ class Runtime:
     def class_getInstanceMethod(self):
         return self.lookup(self._class(self.m.argument(0)), self._selector(self.m.argument(1)))
 
-    def class_copyMethodList(self):
-        methods = list(self._class(self.m.argument(0)).methods.values())
-        self.m.write(self.m.argument(1), struct.pack("<I", len(methods)))
-        return self.m.put(struct.pack(f"<{len(methods) + 1}Q", *methods, 0)) if methods else 0
+    def class_getSuperclass(self):
+        parent = self._class(self.m.argument(0)).parent
+        return parent.address if parent else 0
 
     def method_getImplementation(self):
         return self.m.number(self._method(self.m.argument(0)) + 16)

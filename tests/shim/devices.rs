@@ -117,3 +117,23 @@ fn more_devices_than_there_is_room_for_stay_stock() {
     let stock = ran.out.lines().filter(|line| line.ends_with(STOCK)).count();
     assert_eq!((granted, stock), (64, 6), "{}", ran.err);
 }
+
+#[test]
+fn two_installations_inserted_at_once_change_nothing_twice() {
+    let (guest, other) = (Plan::default().make(), Plan::default().make());
+    let both = format!("{} {}", guest.library().display(), other.library().display());
+    let ran = guest.finish(guest.command_with(&built().ask, &both).arg("AppleParavirtDevice"));
+    assert_eq!(ran.out, format!("AppleParavirtDevice {GRANTED}\n"), "{ran:?}");
+    // Whichever is asked second finds answers that are no longer the device's own, and stays out of it.
+    let outcome = |guest: &crate::guest::Guest| guest.lines()[1]["outcome"].as_str().unwrap().to_owned();
+    let mut outcomes = [outcome(&guest), outcome(&other)];
+    outcomes.sort();
+    assert_eq!(outcomes, ["grant", "stock"]);
+}
+
+#[test]
+fn a_statement_for_this_guest_alone_is_granted() {
+    let named = "mac_addresses = [\"5e:00:00:00:00:01\", \"5e:12:ab:00:34:f0\"]\nissued";
+    let guest = Plan::default().edit_statement("issued", named).make();
+    guest.ask(&["AppleParavirtDevice"]).is_granted("AppleParavirtDevice");
+}

@@ -10,6 +10,8 @@ mod machine;
 mod macos;
 mod purity;
 mod reader;
+mod shim;
+mod signed;
 mod steps;
 
 use std::env;

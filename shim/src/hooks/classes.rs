@@ -78,7 +78,7 @@ pub fn prepare(hooks: &Hooks, device: Pointer) -> Result<Pointer, String> {
         // SAFETY: the types of both methods were compared above. Only a class that owns the method has it changed: a
         // changed method of a parent would be its other children's too.
         let done = unsafe {
-            if runtime.owns(class, method) {
+            if runtime.owns(class, selector, method) {
                 runtime.replace(method, new).is_some()
             } else {
                 runtime.add(class, selector, new, method)

@@ -60,7 +60,7 @@ fn try_install(session: &Session, grant: &Grant, own: PathBuf) -> Result<(), Str
     let init = selector(c"initGPUFamilySupport")?;
     let class = runtime.class(c"_MTLDevice").ok_or("there is no class `_MTLDevice`")?;
     let method = runtime.method(class, init).ok_or("`_MTLDevice` has no `initGPUFamilySupport`")?;
-    if !runtime.owns(class, method) {
+    if !runtime.owns(class, init, method) {
         return Err("`_MTLDevice` inherits `initGPUFamilySupport`".to_owned());
     }
     classes::expect_types(&runtime, method, &["v@:", "@@:"], "initGPUFamilySupport")?;

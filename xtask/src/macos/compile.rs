@@ -70,8 +70,6 @@ fn flags(sources: &Path) -> Result<Vec<String>, String> {
         "-Zunstable-options".to_owned(),
         format!("-Clinker={LINKER}"),
         "-Clinker-flavor=ld64.lld".to_owned(),
-        // Macs unwind by `__unwind_info`; the same again in DWARF would be another eighth of the library.
-        "-Cllvm-args=-emit-dwarf-unwind=no-compact-unwind".to_owned(),
         "-Clink-arg=-dead_strip_dylibs".to_owned(),
         // Neither debug nor local symbols.
         "-Clink-arg=-S".to_owned(),
