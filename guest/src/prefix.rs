@@ -50,8 +50,11 @@ pub fn check_library(path: &Path) -> Result<(), Unsafe> {
     check_folders(path.parent().unwrap_or(path))?;
     let metadata = fs::symlink_metadata(path).map_err(|e| Unsafe::io(path, &e))?;
     check(path, &metadata, metadata.is_file(), "is not a regular file")?;
-    // Readable too: the loader ends a program whose inserted library it cannot open.
-    File::open(path).map(drop).map_err(|e| Unsafe::io(path, &e))
+    // Readable too: the loader ends a program whose inserted library it cannot open. What stands there may be something
+    // else by now, which must not be waited for.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    opened.map(drop).map_err(|e| Unsafe::io(path, &e))
 }
 
 /// An installed prefix whose own folders passed every check.

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-const DOCUMENTS: [&str; 9] = [
+const DOCUMENTS: [&str; 10] = [
     "README.md",
     "CHANGELOG.md",
     "keys/README.md",
     "docs/format.md",
     "docs/policy.md",
     "docs/operations.md",
+    "docs/macos.md",
     "docs/threat-model.md",
     "docs/benchmarks.md",
     "docs/evidence-codes.md",

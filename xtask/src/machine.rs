@@ -31,6 +31,17 @@ const NEEDS: [Need; 7] = [
     },
 ];
 
+/// What builds for Macs needs beyond that. Debian's Rust comes with the sources of its standard library.
+const MACOS_NEEDS: [Need; 3] = [
+    Need { what: "Debian's Rust 1.96", probe: &["/usr/bin/cargo", "--version"], package: "cargo-web" },
+    Need {
+        what: "the sources of its standard library",
+        probe: &["test", "-d", "/usr/lib/rustlib/src/rust/library/std"],
+        package: "rust-web-src",
+    },
+    Need { what: "LLVM's linker", probe: &["ld64.lld-22", "--version"], package: "lld-22" },
+];
+
 /// Versions of the schema validator and of the Ed25519 library that are installed.
 const PYTHON_PACKAGES: &str = "jsonschema==4.26.0 cryptography==50.0.2";
 /// Version of cargo-fuzz that is installed where there is none.
@@ -46,16 +57,53 @@ impl Need {
 
 /// Makes sure that everything is there; says what was installed.
 pub fn prepare(verbose: bool) -> Result<String, String> {
-    let mut done = vec![system(verbose)?];
-    done.push(components(verbose)?);
-    done.push(python_packages(verbose)?);
-    done.push(cargo_fuzz(verbose)?);
-    done.retain(|said| !said.is_empty());
-    Ok(if done.is_empty() { "nothing was missing".to_owned() } else { done.join("; ") })
+    let done = vec![
+        system(&NEEDS, verbose)?,
+        components(verbose)?,
+        python_packages(verbose)?,
+        macos_packages(verbose)?,
+        cargo_fuzz(verbose)?,
+    ];
+    Ok(told(done))
 }
 
-fn system(verbose: bool) -> Result<String, String> {
-    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !need.is_met()).collect();
+/// Makes sure that everything is there to build for Macs, and to run what was built; says what was installed.
+pub fn prepare_macos(verbose: bool) -> Result<String, String> {
+    let python = |need: &&Need| need.package == "python3-venv";
+    let python = NEEDS.iter().find(python).map_or(&[][..], std::slice::from_ref);
+    let done = vec![system(python, verbose)?, macos_packages(verbose)?];
+    Ok(told(done))
+}
+
+fn told(mut done: Vec<String>) -> String {
+    done.retain(|said| !said.is_empty());
+    if done.is_empty() { "nothing was missing".to_owned() } else { done.join("; ") }
+}
+
+fn macos_packages(verbose: bool) -> Result<String, String> {
+    let done = [system(&MACOS_NEEDS, verbose)?, emulator(verbose)?, crate::macos::prepare(verbose)?];
+    let said: Vec<&str> = done.iter().map(String::as_str).filter(|said| !said.is_empty()).collect();
+    Ok(said.join("; "))
+}
+
+/// The packages of tests/macos, in the same virtual environment.
+fn emulator(verbose: bool) -> Result<String, String> {
+    const LIST: &str = "tests/macos/requirements.txt";
+    if Run::new(python()).arg("-c").arg("import lief, unicorn").succeeds() {
+        return Ok(String::new());
+    }
+    if !python().is_file() {
+        Run::new("python3").args("-m venv").arg(scratch().join("venv")).output("machine", verbose)?;
+    }
+    Run::new(python())
+        .args("-m pip install --quiet --disable-pip-version-check -r")
+        .arg(LIST)
+        .output("machine", verbose)?;
+    Ok(format!("installed what {LIST} names in a virtual environment"))
+}
+
+fn system(needs: &[Need], verbose: bool) -> Result<String, String> {
+    let missing: Vec<&Need> = needs.iter().filter(|need| !need.is_met()).collect();
     if missing.is_empty() {
         return Ok(String::new());
     }

@@ -7,6 +7,7 @@ mod fuzz;
 mod generated;
 mod interrupt;
 mod machine;
+mod macos;
 mod purity;
 mod reader;
 mod shim;
@@ -29,6 +30,7 @@ usage: cargo xtask COMMAND
   interrupt          stop `capgate publish` at each of its system calls
   fuzz [SECONDS] [TARGET]...
                      run the fuzz targets, each for that long
+  macos [--verbose]  build library and command for Macs into dist/
   bench              run the benchmarks
 ";
 
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         ["purity"] => purity::check().map(say),
         ["interrupt"] => interrupt::check().map(say),
         ["fuzz", options @ ..] => fuzz::run_alone(options).map(say),
+        ["macos", options @ ..] => macos::build(options).map(say),
         ["bench"] => bench::run(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::time::Instant;
 
 use crate::command::{Run, scratch};
-use crate::{docs, fuzz, generated, interrupt, machine, purity, reader, shim, signed};
+use crate::{docs, fuzz, generated, interrupt, machine, macos, purity, reader, shim, signed};
 
 /// How much of it.
 pub struct Options {
@@ -30,7 +30,7 @@ struct Step {
 
 /// Cheap ones first. Each builds for the whole workspace: for one package alone, cargo would build everything again with
 /// that package's features.
-const STEPS: [Step; 16] = [
+const STEPS: [Step; 18] = [
     Step { name: "machine", what: "what the tests need is installed", run: |o| machine::prepare(o.verbose) },
     Step { name: "fmt", what: "formatting", run: fmt },
     Step {
@@ -54,6 +54,16 @@ const STEPS: [Step; 16] = [
         name: "interrupt",
         what: "publish stopped at each of its system calls",
         run: |_| interrupt::check(),
+    },
+    Step {
+        name: "macos",
+        what: "built for Macs twice, and read back",
+        run: |o| macos::twice_and_read_back(o.verbose),
+    },
+    Step {
+        name: "macos-run",
+        what: "the Mac's library run by an emulated processor",
+        run: |o| macos::execute(o.verbose),
     },
 ];
 
