@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-const DOCUMENTS: [&str; 10] = [
+const DOCUMENTS: [&str; 12] = [
     "README.md",
     "CHANGELOG.md",
     "keys/README.md",
@@ -11,6 +11,8 @@ const DOCUMENTS: [&str; 10] = [
     "docs/policy.md",
     "docs/operations.md",
     "docs/macos.md",
+    "docs/shim.md",
+    "docs/doctor.md",
     "docs/threat-model.md",
     "docs/benchmarks.md",
     "docs/evidence-codes.md",

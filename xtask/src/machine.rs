@@ -9,7 +9,7 @@ struct Need {
     package: &'static str,
 }
 
-const NEEDS: [Need; 7] = [
+const NEEDS: [Need; 8] = [
     Need { what: "git", probe: &["git", "--version"], package: "git" },
     Need {
         what: "python3.11 or newer with venv",
@@ -24,6 +24,7 @@ const NEEDS: [Need; 7] = [
     },
     Need { what: "strace", probe: &["strace", "-V"], package: "strace" },
     Need { what: "a C++ compiler", probe: &["c++", "--version"], package: "g++" },
+    Need { what: "npm", probe: &["npm", "--version"], package: "npm" },
     Need {
         what: "GNU's Objective-C compiler and runtime",
         probe: &["sh", "-c", "echo | gcc -x objective-c -include objc/runtime.h -fsyntax-only -"],
