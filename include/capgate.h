@@ -78,8 +78,8 @@ uint64_t capgate_max_threadgroup_memory(const struct Capgate *handle);
 
 /*
  Judges a device as it is made, by its own answers: the highest Apple family that it names (0 for none) and its
- threadgroup memory in bytes (0 where it does not know it yet; then judge it again once it does). Logs it.
- `CAPGATE_GRANTED` where the answers may be changed; once one device was refused, none is changed any more.
+ threadgroup memory in bytes. Logs it. `CAPGATE_GRANTED` where the answers may be changed; once one device was
+ refused, none is changed any more.
 
  `name` is null or a text that ends in a zero byte.
  */
@@ -89,9 +89,12 @@ int capgate_device(const struct Capgate *handle,
                    uint64_t max_threadgroup_memory);
 
 /*
- What `supportsFamily:` may answer for `family` on a device whose own answer is `own`: 0 or 1.
+ What `supportsFamily:` may answer for `family` on a device whose own answer is `own`: 0 or 1. An own answer that is not
+ what the profile was tested against stays.
  */
-int capgate_supports_family(const struct Capgate *handle, int64_t family, int own);
+int capgate_supports_family(const struct Capgate *handle,
+                            int64_t family,
+                            int own);
 
 /*
  What `maxThreadgroupMemoryLength` may answer on a device whose own answer is `own` bytes: `own` itself where that is not

@@ -9,6 +9,7 @@ pub mod facts;
 pub mod identity;
 pub mod log;
 pub mod opened;
+pub mod others;
 pub mod prefix;
 pub mod session;
 pub mod system;

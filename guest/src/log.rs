@@ -1,8 +1,8 @@
-//! Appends to the decision log: a line is there as a whole, or it is not there and nothing is granted.
+//! Appends to the decision log: a line is there as a whole, or nothing is granted.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use capgate_policy::line::Line;
@@ -14,8 +14,13 @@ pub fn append(path: &Path, line: &Line) -> io::Result<()> {
     let mut text = serde_json::to_vec(line).map_err(io::Error::other)?;
     text.push(b'\n');
     let careful = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    let mut file =
-        OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(careful).open(path)?;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .custom_flags(careful)
+        .open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::other("is not a regular file"));
@@ -29,10 +34,19 @@ pub fn append(path: &Path, line: &Line) -> io::Result<()> {
     if metadata.mode() & 0o022 != 0 {
         return Err(io::Error::other("can be written by others"));
     }
-    let written = file.write(&text)?;
-    if written == text.len() {
-        Ok(())
-    } else {
-        Err(io::Error::other("only a part of the line could be written"))
+    // Whoever stopped within a line must not take this one with it.
+    let mut last = [b'\n'];
+    if metadata.len() > 0 {
+        file.read_exact_at(&mut last, metadata.len() - 1)?;
     }
+    if last != *b"\n" {
+        text.insert(0, b'\n');
+    }
+    let written = system::unsignalled(|| file.write(&text))?;
+    if written == text.len() {
+        return Ok(());
+    }
+    // The next line begins on its own, if only one more byte fits.
+    let _ = system::unsignalled(|| file.write(b"\n"));
+    Err(io::Error::other("only a part of the line could be written"))
 }

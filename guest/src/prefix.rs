@@ -47,6 +47,11 @@ pub const LIBRARY: &str = if cfg!(target_os = "macos") { "libcapgate.dylib" } el
 /// this user, nobody else may write them, and no link stands on the way.
 pub fn check_library(path: &Path) -> Result<(), Unsafe> {
     check_plain(path)?;
+    // The loader's variable has no way to quote them.
+    let separators: &[u8] = if cfg!(target_os = "macos") { b":" } else { b": " };
+    if path.as_os_str().as_bytes().iter().any(|byte| separators.contains(byte)) {
+        return Err(Unsafe::new(path, "has a character in its path that separates libraries for the loader"));
+    }
     check_folders(path.parent().unwrap_or(path))?;
     let metadata = fs::symlink_metadata(path).map_err(|e| Unsafe::io(path, &e))?;
     check(path, &metadata, metadata.is_file(), "is not a regular file")?;

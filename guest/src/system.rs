@@ -222,6 +222,68 @@ pub fn user() -> u32 {
     unsafe { libc::getuid() }
 }
 
+/// Writes without the signals by which a write can end or stop a process: a pipe that nobody reads, a file that may not
+/// grow, a terminal that belongs to others. The error is enough.
+pub fn unsignalled<T>(write: impl FnOnce() -> T) -> T {
+    const SIGNALS: [c_int; 3] = [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGTTOU];
+    let pending = || {
+        // SAFETY: an all-zero set is a valid one, and is filled by the call.
+        let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+        // SAFETY: as above.
+        unsafe { libc::sigpending(&raw mut set) };
+        // SAFETY: the set is initialised.
+        SIGNALS.map(|signal| unsafe { libc::sigismember(&raw const set, signal) } == 1)
+    };
+    // SAFETY: an all-zero set is a valid one, and is emptied before it is used.
+    let (mut blocked, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
+    let waiting = pending();
+    // SAFETY: both sets live through the calls.
+    unsafe {
+        libc::sigemptyset(&raw mut blocked);
+        for signal in SIGNALS {
+            libc::sigaddset(&raw mut blocked, signal);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const blocked, &raw mut before);
+    }
+    let written = write();
+    for ((signal, is_pending), was_pending) in SIGNALS.into_iter().zip(pending()).zip(waiting) {
+        if is_pending && !was_pending {
+            let mut taken = 0;
+            // SAFETY: as above; the signal is pending, so that this does not wait.
+            unsafe {
+                libc::sigemptyset(&raw mut blocked);
+                libc::sigaddset(&raw mut blocked, signal);
+                libc::sigwait(&raw const blocked, &raw mut taken);
+            }
+        }
+    }
+    // SAFETY: as above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut()) };
+    written
+}
+
+/// Tells whether a write to a descriptor would be taken at once, and which file it leads to.
+pub fn writable(descriptor: c_int) -> Option<(u64, u64)> {
+    let mut asked = libc::pollfd { fd: descriptor, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one structure, and no waiting.
+    let ready = unsafe { libc::poll(&raw mut asked, 1, 0) } == 1 && asked.revents == libc::POLLOUT;
+    if ready { place_of(descriptor) } else { None }
+}
+
+/// The file that a descriptor leads to.
+pub fn place_of(descriptor: c_int) -> Option<(u64, u64)> {
+    let mut found = std::mem::MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: fstat fills the structure; an all-zero one is a valid value too.
+    let found = unsafe {
+        if libc::fstat(descriptor, found.as_mut_ptr()) != 0 {
+            return None;
+        }
+        found.assume_init()
+    };
+    #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss, reason = "the types differ between systems")]
+    Some((found.st_dev as u64, found.st_ino as u64))
+}
+
 /// Random bytes that the system gives at once.
 pub fn random() -> Option<[u8; 16]> {
     let mut bytes = [0u8; 16];

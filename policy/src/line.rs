@@ -61,7 +61,7 @@ pub struct Line {
     pub device: Option<String>,
     /// Its own Apple family, before anything is replaced.
     pub device_apple_family: Option<u64>,
-    /// Its own threadgroup memory, in bytes; none where the device does not know it yet.
+    /// Its own threadgroup memory, in bytes.
     pub device_max_threadgroup_memory: Option<u64>,
     /// The machine, as a digest of its own id.
     pub machine: Option<String>,
@@ -151,8 +151,7 @@ impl Line {
             device_apple_family: about.device.and_then(|(_, device)| device.answers.apple_family),
             device_max_threadgroup_memory: about
                 .device
-                .map(|(_, device)| device.answers.max_threadgroup_memory)
-                .filter(|&memory| memory != 0),
+                .map(|(_, device)| device.answers.max_threadgroup_memory),
             machine: about.machine.clone(),
             pid: about.pid,
             uid: about.uid,

@@ -10,8 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
 
 use capgate_guest::prefix::Prefix;
 use capgate_guest::session::{Session, State};
@@ -112,7 +112,7 @@ fn open(path: &Path) -> Result<*mut Capgate, String> {
 }
 
 fn register(handle: Handle) -> Result<*mut Capgate, String> {
-    let mut open = lock();
+    let mut open = lock().ok_or("another thread did not come to an end")?;
     if open.handles.len() >= MOST {
         return Err(format!("{MOST} decisions are open; close some with capgate_close"));
     }
@@ -123,8 +123,16 @@ fn register(handle: Handle) -> Result<*mut Capgate, String> {
     Ok(ptr::without_provenance_mut(id))
 }
 
-fn lock() -> MutexGuard<'static, Open> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+/// The lock, unless somebody keeps it: a child that was forked in between inherits it held, for ever.
+fn lock() -> Option<MutexGuard<'static, Open>> {
+    for _ in 0..100 {
+        match OPEN.try_lock() {
+            Ok(held) => return Some(held),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    None
 }
 
 fn failed(why: &str) {
@@ -167,9 +175,7 @@ impl Handle {
         let Decision::Grant(grant) = &self.decision else { return Err("nothing was granted".to_owned()) };
         let images = if grant.images.is_empty() { Vec::new() } else { self.images.that_may_touch_metal() };
         let device = Device { answers, images };
-        let is_half_made = answers.max_threadgroup_memory == 0;
-        let judged = if is_half_made { grant.at_half_made_device(&device) } else { grant.at_device(&device) };
-        let decision = match judged {
+        let decision = match grant.at_device(&device) {
             Ok(()) => self.decision.clone(),
             Err(refusal) => refusal.into(),
         };
@@ -186,7 +192,7 @@ fn with<T>(handle: *const Capgate, otherwise: T, work: impl FnOnce(&Handle) -> T
     let found = || {
         let id = handle.addr();
         let found =
-            lock().handles.iter().find(|(other, _)| *other == id).map(|(_, handle)| Arc::clone(handle));
+            lock()?.handles.iter().find(|(other, _)| *other == id).map(|(_, handle)| Arc::clone(handle));
         if found.is_none() {
             failed(if handle.is_null() { "the handle is null" } else { "the handle is not open" });
         }
@@ -236,8 +242,8 @@ pub extern "C" fn capgate_max_threadgroup_memory(handle: *const Capgate) -> u64 
 }
 
 /// Judges a device as it is made, by its own answers: the highest Apple family that it names (0 for none) and its
-/// threadgroup memory in bytes (0 where it does not know it yet; then judge it again once it does). Logs it.
-/// `CAPGATE_GRANTED` where the answers may be changed; once one device was refused, none is changed any more.
+/// threadgroup memory in bytes. Logs it. `CAPGATE_GRANTED` where the answers may be changed; once one device was
+/// refused, none is changed any more.
 ///
 /// # Safety
 /// `name` is null or a text that ends in a zero byte.
@@ -270,14 +276,18 @@ pub unsafe extern "C" fn capgate_device(
     })
 }
 
-/// What `supportsFamily:` may answer for `family` on a device whose own answer is `own`: 0 or 1.
+/// What `supportsFamily:` may answer for `family` on a device whose own answer is `own`: 0 or 1. An own answer that is not
+/// what the profile was tested against stays.
 #[unsafe(no_mangle)]
 pub extern "C" fn capgate_supports_family(handle: *const Capgate, family: i64, own: c_int) -> c_int {
     let own = c_int::from(own != 0);
     with(handle, own, |handle| {
-        let Some(values) = handle.decision.values().filter(|_| handle.may_change()) else { return own };
-        let within = u64::try_from(family)
-            .is_ok_and(|family| APPLE_FAMILIES.contains(&family) && family <= values.apple_family_max);
+        let Decision::Grant(grant) = &handle.decision else { return own };
+        let Some(asked) = u64::try_from(family).ok().filter(|family| APPLE_FAMILIES.contains(family)) else {
+            return own;
+        };
+        let as_tested = (own != 0) == (asked <= grant.stock.apple_family.unwrap_or(0));
+        let within = handle.may_change() && as_tested && asked <= grant.values.apple_family_max;
         if within { 1 } else { own }
     })
 }
@@ -298,7 +308,7 @@ pub extern "C" fn capgate_threadgroup_memory(handle: *const Capgate, own: u64) -
 #[unsafe(no_mangle)]
 pub extern "C" fn capgate_close(handle: *mut Capgate) {
     let closed = guarded(|| {
-        let mut open = lock();
+        let Some(mut open) = lock() else { return false };
         let before = open.handles.len();
         open.handles.retain(|(id, _)| *id != handle.addr());
         before != open.handles.len()

@@ -6,6 +6,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use capgate_guest::others;
+
 /// The variable that inserts libraries, and what stands between its entries.
 #[cfg(target_os = "macos")]
 const INSERT: (&str, &[u8]) = ("DYLD_INSERT_LIBRARIES", b":");
@@ -15,22 +17,6 @@ const INSERT: (&str, &[u8]) = ("LD_PRELOAD", b": ");
 
 /// Names the library of another shim that `capgate run` inserted beside this one.
 const OTHER_SHIM: &str = "CAPGATE_SHIM";
-
-/// What the known shims read.
-const VARIABLES: [&str; 8] = [
-    "LUME_METAL_APPLE_FAMILY_MAX",
-    "LUME_METAL_MAX_THREADGROUP_MEMORY",
-    "TART_METAL_APPLE_FAMILY_MAX",
-    "TART_METAL_MAX_THREADGROUP_MEMORY",
-    "VEERTU_ANKA_GPU_APPLE_FAMILY_MAX",
-    "VEERTU_ANKA_GPU_THREADGROUP_MEMORY_MIN",
-    "LUNCHPAIL_METAL_APPLE_FAMILY_MAX",
-    "LUNCHPAIL_METAL_MAX_THREADGROUP_MEMORY",
-];
-
-/// What the libraries of known shims are called, wherever they stand.
-const SHIMS: [&str; 4] =
-    ["LumeMetalCapabilities", "TartMetalCapabilities", "AnkaMetalCapabilities", "LunchpailMetalCapabilities"];
 
 /// Tells whether a variable is set to something.
 pub fn is_set(name: &str) -> bool {
@@ -63,7 +49,9 @@ impl<'a> Inserted<'a> {
         let kept: Vec<&OsStr> = self
             .entries
             .iter()
-            .filter(|entry| !self.is_own(entry) && !is_known(entry) && other.as_ref() != Some(entry))
+            .filter(|entry| {
+                !self.is_own(entry) && !others::is_library(entry) && other.as_ref() != Some(entry)
+            })
             .map(OsString::as_os_str)
             .collect();
         let separator = OsStr::from_bytes(INSERT.1.get(..1).unwrap_or_default());
@@ -75,11 +63,14 @@ impl<'a> Inserted<'a> {
             } else {
                 std::env::set_var(INSERT.0, kept.join(separator));
             }
-            for name in VARIABLES.iter().chain([&OTHER_SHIM]) {
+            let known = std::env::vars_os().map(|(name, _)| name).filter(|name| others::is_variable(name));
+            for name in known.collect::<Vec<_>>() {
                 std::env::remove_var(name);
             }
+            std::env::remove_var(OTHER_SHIM);
         }
-        other.is_some()
+        // A value that names nothing that was inserted was not set by `capgate run`.
+        other.is_some_and(|other| self.entries.contains(&other))
     }
 
     /// The loader may have followed a link on the way here, so the same file by another name is this library, too.
@@ -89,9 +80,4 @@ impl<'a> Inserted<'a> {
         let entry = Path::new(entry);
         entry == self.own || file(entry).is_some_and(|found| Some(found) == file(self.own))
     }
-}
-
-fn is_known(entry: &OsStr) -> bool {
-    let name = Path::new(entry).file_name().map(|name| name.to_string_lossy());
-    name.is_some_and(|name| SHIMS.iter().any(|shim| name.trim_start_matches("lib").starts_with(shim)))
 }

@@ -1,13 +1,14 @@
 //! The images that may touch Metal: those that link it, and those that came after the library.
 //!
-//! Each is known by its cdhash, computed from the code signature as it is mapped, which the kernel checked as the image
-//! was loaded. No file is opened.
+//! Each is known by its cdhash, computed from the code signature as it is mapped: no file is opened. The signature is no
+//! part of what it signs, so this says which image it was loaded as, not what somebody wrote over it since.
 #![allow(unsafe_code, reason = "reads mapped images and the loader's list; each block says why it is sound")]
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_void};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use capgate_guest::others;
 use capgate_guest::system::symbol;
 use capgate_macho::{Commands, MAX_SIGNATURE, cdhash, header_length};
 use capgate_policy::decide::LoadedImage;
@@ -25,7 +26,7 @@ type Header = unsafe extern "C" fn(u32) -> *const c_void;
 /// What is loaded, compared with what was loaded at the start.
 pub struct Images {
     own: PathBuf,
-    early: BTreeSet<usize>,
+    early: BTreeSet<(usize, PathBuf)>,
 }
 
 /// One entry of the loader's list.
@@ -37,7 +38,7 @@ struct Entry {
 impl Images {
     /// Remembers what is loaded now; `own` is this library.
     pub fn at_start(own: PathBuf) -> Self {
-        let early = list().unwrap_or_default().into_iter().map(|entry| entry.header).collect();
+        let early = list().unwrap_or_default().into_iter().map(|entry| (entry.header, entry.path)).collect();
         Self { own, early }
     }
 
@@ -50,7 +51,7 @@ impl Images {
         };
         entries
             .iter()
-            .filter(|entry| !is_system(&entry.path) && entry.path != self.own)
+            .filter(|entry| !others::is_systems(&entry.path) && entry.path != self.own)
             .filter_map(|entry| self.look(entry))
             .collect()
     }
@@ -60,7 +61,7 @@ impl Images {
         // SAFETY: the loader lists images that are mapped.
         let commands = unsafe { commands(entry.header) };
         let Some(commands) = commands else { return Some(LoadedImage { name, sha256: None, cdhash: None }) };
-        let is_early = self.early.contains(&entry.header);
+        let is_early = self.early.contains(&(entry.header, entry.path.clone()));
         if commands.file_type == PROGRAM || (is_early && !commands.links_metal()) {
             return None;
         }
@@ -68,11 +69,6 @@ impl Images {
         let cdhash = unsafe { mapped_cdhash(entry.header, &commands) }.map(Hex);
         Some(LoadedImage { name, sha256: None, cdhash })
     }
-}
-
-/// Apple's own: read-only and sealed with the system, whose build the combination names.
-fn is_system(path: &Path) -> bool {
-    path.starts_with("/System") || path.starts_with("/usr/lib")
 }
 
 fn list() -> Option<Vec<Entry>> {
@@ -84,8 +80,9 @@ fn list() -> Option<Vec<Entry>> {
             std::mem::transmute::<*mut c_void, Header>(symbol(c"_dyld_get_image_header")?.as_ptr()),
         )
     };
+    let count_of = count;
     // SAFETY: it takes nothing.
-    let count = unsafe { count() };
+    let count = unsafe { count_of() };
     if count > MOST {
         return None;
     }
@@ -100,7 +97,8 @@ fn list() -> Option<Vec<Entry>> {
         let path = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
         entries.push(Entry { path: PathBuf::from(path), header: header as usize });
     }
-    Some(entries)
+    // SAFETY: as above. Where something was unloaded meanwhile, an image may have been passed over.
+    (unsafe { count_of() } == count).then_some(entries)
 }
 
 /// Header and load commands of a mapped image.

@@ -7,6 +7,7 @@ use capgate_guest::prefix::Prefix;
 use capgate_guest::session::{Session, State};
 use capgate_guest::{identity, system};
 use capgate_policy::decide::Decision;
+use capgate_policy::host::HostState;
 use jiff::Timestamp;
 
 use crate::environment::{self, Inserted};
@@ -26,6 +27,8 @@ extern "C" fn constructor() {
 /// Does nothing where the library was merely linked or opened, for its C interface.
 fn start() {
     let clock = Instant::now();
+    // What is caught is not to be printed either. The hook is that of this library's own copy of the runtime.
+    std::panic::set_hook(Box::new(|_| {}));
     let Some(own) = system::library_of(constructor as *const () as usize) else { return };
     let Some(inserted) = Inserted::read(&own) else { return };
     // What another shim is told was decided by `capgate run`; this library is there to keep its children clean.
@@ -33,6 +36,7 @@ fn start() {
     if is_helper {
         return;
     }
+    voice::listen();
     let now = Timestamp::now();
     let prefix = if system::is_privileged() { Err(None) } else { Prefix::of_library(&own).map_err(Some) };
     let state = match &prefix {
@@ -42,7 +46,8 @@ fn start() {
     };
     let switched_off = environment::is_set("CAPGATE_DISABLE");
     // A file is hashed only where its digest could matter.
-    let unread = switched_off || state.registry.is_err();
+    let is_stock = switched_off || state.registry.is_err() || state.site.is_err();
+    let unread = is_stock || !matches!(state.host, HostState::Signed(_));
     let (program, path) = if unread { identity::of_process_unread() } else { identity::of_process() };
     let session = Session::new(&state, program, path, BY);
     let decision = session.decide(&state, switched_off, now, || micros(&clock));

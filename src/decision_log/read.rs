@@ -24,6 +24,10 @@ pub fn read(bytes: &[u8]) -> (Vec<Line>, Vec<Malformed>) {
         let end = rest.iter().position(|&b| b == b'\n');
         let (line, after) = rest.split_at(end.unwrap_or(rest.len()));
         rest = after.get(1..).unwrap_or_default();
+        // Where a line was torn, the next writer closed it; two at once may both have done so.
+        if line.is_empty() && end.is_some() {
+            continue;
+        }
         // Whoever wrote it stopped before the end of the line.
         let what =
             if end.is_none() { Err("is torn: it does not end in a newline".to_owned()) } else { parse(line) };

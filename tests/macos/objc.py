@@ -38,13 +38,6 @@ SUPPORTS_FAMILY = struct.pack(
 ) + bytes.fromhex("c0035fd6")
 
 
-# -[_MTLDevice initLimits]: writes 32768 behind the family.
-#   mov w8, #32768 ; str w8, [x0, #12] ; ret
-LIMITS = struct.pack("<III", 0x52900008, 0xB9000C08, 0xD65F03C0)
-# A maxThreadgroupMemoryLength that reads it: ldr w0, [x0, #12] ; ret.
-LIMITED = struct.pack("<II", 0xB9400C00, 0xD65F03C0)
-
-
 def returning(number):
     """A method that returns a number: movz x0, low ; movk x0, high, lsl #16 ; ret."""
     low, high = number & 0xFFFF, number >> 16
@@ -207,24 +200,18 @@ def define_metal(runtime, without=(), types=None):
     """Metal's classes, as far as a guest's device has them; `without` leaves methods out."""
     types = {"initGPUFamilySupport": "v16@0:8", "supportsFamily:": "B24@0:8q16"} | (types or {})
     types.setdefault("maxThreadgroupMemoryLength", "Q16@0:8")
-    types.setdefault("initLimits", "v16@0:8")
     code = {
         "initGPUFamilySupport": runtime.code(INIT),
         "supportsFamily:": runtime.code(SUPPORTS_FAMILY),
         "maxThreadgroupMemoryLength": runtime.code(returning(32768)),
-        "initLimits": runtime.code(LIMITS),
     }
     large = runtime.code(returning(131072))
     methods = {name: (types[name], code[name]) for name in code if name not in without}
-    runtime.define("NSObject", None, {})
+    runtime.define("NSObject", None, {"dealloc": ("v16@0:8", runtime.code(bytes.fromhex("c0035fd6")))})
     runtime.define("_MTLDevice", "NSObject", methods)
     runtime.define("AppleParavirtDevice", "_MTLDevice", {})
     runtime.define("SiblingDevice", "_MTLDevice", {})
-    own = {name: methods[name] for name in methods if not name.startswith("init")}
+    own = {name: methods[name] for name in methods if name != "initGPUFamilySupport"}
     runtime.define("OverridingDevice", "_MTLDevice", own)
     runtime.define("DerivedDevice", "AppleParavirtDevice", {})
     runtime.define("LargeDevice", "_MTLDevice", {"maxThreadgroupMemoryLength": ("Q16@0:8", large)})
-    limited = runtime.code(LIMITED)
-    runtime.define("LateDevice", "_MTLDevice", {"maxThreadgroupMemoryLength": ("Q16@0:8", limited)})
-    zero = runtime.code(returning(0))
-    runtime.define("EmptyDevice", "_MTLDevice", {"maxThreadgroupMemoryLength": ("Q16@0:8", zero)})

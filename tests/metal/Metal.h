@@ -18,4 +18,5 @@ struct answers {
 
 Device MTLCreateSystemDefaultDevice(void);
 Device metal_create(const char *class_name);
+void metal_release(Device device);
 void metal_answers(Device device, struct answers *answers);

@@ -9,6 +9,7 @@ __attribute__((objc_root_class))
     Class isa;
 }
 + (id)alloc;
+- (void)dealloc;
 @end
 
 @implementation Root
@@ -16,10 +17,15 @@ __attribute__((objc_root_class))
 {
     return class_createInstance(self, 0);
 }
+
+- (void)dealloc
+{
+    object_dispose(self);
+}
 @end
 
-/* The abstract base. Like Apple's, a device finds out its families first, then asks itself for them once for good
- * (Apple's MTLDeviceFeatureQueries), and reads its limits, its memory among them, last. */
+/* The abstract base. Like Apple's, a device reads its limits first, then finds out its families, and then asks itself for
+ * them once for good (Apple's MTLDeviceFeatureQueries). */
 @interface _MTLDevice : Root {
     long family;
     int ready;
@@ -27,9 +33,9 @@ __attribute__((objc_root_class))
     BOOL queried;
 }
 - (id)init;
-- (void)initGPUFamilySupport;
-- (void)initFeatureQueries;
 - (void)initLimits;
+- (void)initFeatureQueries;
+- (void)initGPUFamilySupport;
 - (BOOL)supportsFamily:(long)asked;
 - (BOOL)queried;
 @end
@@ -37,16 +43,14 @@ __attribute__((objc_root_class))
 @implementation _MTLDevice
 - (id)init
 {
-    [self initFeatureQueries];
     [self initLimits];
+    [self initFeatureQueries];
     return self;
 }
 
-- (void)initGPUFamilySupport
+- (void)initLimits
 {
-    family = 1005;
-    ready = 1;
-    memory = 0;
+    memory = 32768;
 }
 
 - (void)initFeatureQueries
@@ -55,9 +59,10 @@ __attribute__((objc_root_class))
     queried = [self supportsFamily:1009];
 }
 
-- (void)initLimits
+- (void)initGPUFamilySupport
 {
-    memory = 32768;
+    family = 1005;
+    ready = 1;
 }
 
 - (BOOL)queried
@@ -87,42 +92,6 @@ __attribute__((objc_root_class))
 - (unsigned long)maxThreadgroupMemoryLength
 {
     return memory;
-}
-@end
-
-/* Knows its memory from the start. */
-@interface EarlyDevice : FullDevice
-@end
-@implementation EarlyDevice
-- (unsigned long)maxThreadgroupMemoryLength
-{
-    return 32768;
-}
-@end
-
-/* Never knows it. */
-@interface EmptyDevice : FullDevice
-@end
-@implementation EmptyDevice
-- (void)initLimits
-{
-    [super initLimits];
-    memory = 0;
-}
-
-- (unsigned long)maxThreadgroupMemoryLength
-{
-    return 0;
-}
-@end
-
-/* Finds out another one. */
-@interface LaterDevice : FullDevice
-@end
-@implementation LaterDevice
-- (unsigned long)maxThreadgroupMemoryLength
-{
-    return memory ? 16384 : 0;
 }
 @end
 
@@ -196,12 +165,57 @@ __attribute__((objc_root_class))
 }
 @end
 
+/* Metal 3 follows from Apple 7. */
+@interface AskingDevice : FullDevice
+@end
+@implementation AskingDevice
+- (BOOL)supportsFamily:(long)asked
+{
+    if (asked == 5001)
+        return [self supportsFamily:1007];
+    return [super supportsFamily:asked];
+}
+@end
+
+/* Like Apple's, it may not be asked for families before it has a table of them. */
+@interface OrderedDevice : FullDevice {
+    long *table;
+}
+@end
+@implementation OrderedDevice
+- (BOOL)supportsFamily:(long)asked
+{
+    /* Like Apple's, which reads the table of families without asking whether there is one. */
+    if (!ready)
+        *(volatile long *)table = 0;
+    return [super supportsFamily:asked];
+}
+- (unsigned long)maxThreadgroupMemoryLength
+{
+    return 32768;
+}
+@end
+/* The same, and it never knows its memory. */
+@interface OrderedEmptyDevice : OrderedDevice
+@end
+@implementation OrderedEmptyDevice
+- (unsigned long)maxThreadgroupMemoryLength
+{
+    return 0;
+}
+@end
+
 const long metal_families[FAMILIES] = {1001, 1005, 1007, 1009, 1010, 2002, 3003, 3004, 5001};
 
 Device metal_create(const char *class_name)
 {
     Class class = objc_getClass(class_name);
     return class ? [[class alloc] init] : nil;
+}
+
+void metal_release(Device device)
+{
+    [(Root *)device dealloc];
 }
 
 Device MTLCreateSystemDefaultDevice(void)

@@ -33,7 +33,7 @@ pub fn built() -> &'static Built {
         let metal = c(
             "libMetal.so",
             &["tests/metal/Metal.m"],
-            "-fPIC -shared -Wl,-soname,libMetal.so -x objective-c SOURCES -x none -lobjc",
+            "-fPIC -shared -fobjc-exceptions -Wl,-soname,libMetal.so -x objective-c SOURCES -x none -lobjc",
         );
         let link = format!("-Wextra SOURCES -L{0} -lMetal -lpthread -Wl,-rpath,{0}", folder.display());
         let ask = c("ask", &["tests/metal/ask.c"], &link);

@@ -77,11 +77,24 @@ fn known_shims_and_their_variables_are_taken_out_and_the_rest_is_kept() {
 #[test]
 fn beside_another_shim_the_library_only_cleans() {
     let guest = Plan::default().make();
-    let preload = format!("{} {}", built().standin.display(), guest.library().display());
-    let (ran, child) = child_of(&guest, &preload, &[("CAPGATE_SHIM", "/opt/other.so")]);
+    let other =
+        crate::built::compile(&guest.folder.join("other.so"), &["tests/metal/lume.c"], "-fPIC -shared");
+    let other = other.display().to_string();
+    let preload = format!("{} {} {other}", built().standin.display(), guest.library().display());
+    let (ran, child) = child_of(&guest, &preload, &[("CAPGATE_SHIM", &other)]);
     assert!(ran.out.starts_with("AppleParavirtDevice 1001,1005,2002,3003 32768\n"), "{ran:?}");
     assert!(ran.log.is_empty() && ran.err.is_empty(), "{ran:?}");
     assert!(!child.iter().any(|line| line.contains("CAPGATE") || line.contains("libcapgate")), "{child:?}");
+}
+
+#[test]
+fn attack_a_word_about_another_shim_that_is_not_there_switches_nothing_off() {
+    let guest = Plan::default().make();
+    let preload = format!("{} {}", built().standin.display(), guest.library().display());
+    for value in ["", "1", "/opt/other.so"] {
+        let (ran, _) = child_of(&guest, &preload, &[("CAPGATE_SHIM", value)]);
+        assert!(ran.err.contains("[capgate] Enabled for"), "{value}: {ran:?}");
+    }
 }
 
 #[test]

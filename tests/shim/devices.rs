@@ -77,32 +77,6 @@ fn a_device_with_other_answers_of_its_own_stays_as_it_is() {
 }
 
 #[test]
-fn a_device_that_knows_its_memory_from_the_start_is_granted() {
-    let guest = Plan::default().make();
-    let ran = guest.ask(&["EarlyDevice"]);
-    ran.is_granted("EarlyDevice");
-    assert_eq!(ran.log[1]["device_max_threadgroup_memory"], 32_768);
-}
-
-/// As Metal 26 does it: families first, then questions to itself, then limits.
-#[test]
-fn a_device_that_learns_its_memory_later_is_judged_again_when_it_does() {
-    let guest = Plan::default().make();
-    let ran = guest.ask(&["AppleParavirtDevice"]);
-    ran.is_granted("AppleParavirtDevice");
-    assert!(ran.log[1]["device_max_threadgroup_memory"].is_null());
-    assert_eq!(ran.log[1]["device_apple_family"], 1005);
-    for (class, memory) in [("LaterDevice", 16_384), ("EmptyDevice", 0)] {
-        let guest = Plan::default().make();
-        let ran = guest.ask(&[class]);
-        assert_eq!(ran.out, format!("{class} 1001,1005,2002,3003 {memory} inside\n"), "{ran:?}");
-        ran.is_refused("device-differs");
-        assert_eq!(ran.log.len(), 3, "{ran:?}");
-        assert!(!ran.err.contains("Enabled for"), "{}", ran.err);
-    }
-}
-
-#[test]
 fn each_device_is_judged_by_itself() {
     let guest = Plan::default().make();
     let ran = guest.ask(&["AppleParavirtDevice", "OtherDevice", "AppleParavirtDevice"]);

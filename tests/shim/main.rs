@@ -12,6 +12,7 @@
 
 mod abi;
 mod abuse;
+mod attack;
 mod built;
 mod children;
 mod devices;

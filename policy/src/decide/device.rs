@@ -29,16 +29,6 @@ pub struct Device {
 impl Grant {
     /// Row 14: the grant still stands for this device, or why the process stays stock.
     pub fn at_device(&self, device: &Device) -> Result<(), Refusal> {
-        self.judge(device, device.answers == self.stock)
-    }
-
-    /// The same while the device is being made and does not know its threadgroup memory yet. Whoever asks this asks
-    /// [`at_device`](Self::at_device) once it does.
-    pub fn at_half_made_device(&self, device: &Device) -> Result<(), Refusal> {
-        self.judge(device, device.answers.apple_family == self.stock.apple_family)
-    }
-
-    fn judge(&self, device: &Device, is_same: bool) -> Result<(), Refusal> {
         // Without a list nothing can be compared; that must have been said aloud when it was published.
         if self.images.is_empty() && !self.images_may_be_unrecorded {
             let detail = "the profile lists no image that may touch Metal";
@@ -47,7 +37,7 @@ impl Grant {
         if !self.images.is_empty() {
             self.check_images(&device.images)?;
         }
-        if !is_same {
+        if device.answers != self.stock {
             let detail = format!("tested against {}, this is {}", shown(self.stock), shown(device.answers));
             return Err(self.withhold(Reason::DeviceDiffers, detail));
         }

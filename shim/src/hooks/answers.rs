@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use capgate_registry::profile::{APPLE_FAMILIES, Values};
 
 use super::classes::{self, SLOTS};
-use super::{HOOKS, Hooks, judge, limits_come_later};
+use super::{HOOKS, Hooks, judge};
 use crate::devices::Devices;
 use crate::guarded;
 use crate::runtime::Pointer;
@@ -20,6 +20,9 @@ use crate::runtime::Pointer;
 pub type SupportsFamily = unsafe extern "C-unwind" fn(Pointer, Pointer, isize) -> u8;
 /// `maxThreadgroupMemoryLength` returns an NSUInteger.
 pub type ThreadgroupMemory = unsafe extern "C-unwind" fn(Pointer, Pointer) -> usize;
+
+/// `dealloc` takes and returns nothing.
+pub type Dealloc = unsafe extern "C-unwind" fn(Pointer, Pointer);
 
 static DEVICES: Devices = Devices::new();
 static CEILING: AtomicU64 = AtomicU64::new(0);
@@ -37,34 +40,46 @@ pub fn switch_on(device: Pointer) -> bool {
     DEVICES.insert(device)
 }
 
-/// Tells whether a device is switched on.
-pub fn is_switched_on(device: Pointer) -> bool {
-    DEVICES.contains(device)
-}
-
 /// Switches a device off, if it was on.
 pub fn switch_off(device: Pointer) {
     DEVICES.remove(device);
 }
 
 /// Stands for `supportsFamily:`: the original's answer, or yes to an Apple family within the ceiling.
+///
+/// What an original asks of its own device is answered as it always was, so that nothing follows from a raised answer
+/// but that answer.
 unsafe extern "C-unwind" fn supports_family<const N: usize>(
     device: Pointer,
     selector: Pointer,
     family: isize,
 ) -> u8 {
+    let asking = Asking::begin();
     let own = own_family::<N>(device, selector, family);
+    let Some(asking) = asking else { return own };
     let ceiling = CEILING.load(Ordering::Acquire);
-    let within = u64::try_from(family)
-        .is_ok_and(|family| APPLE_FAMILIES.contains(&family) && family <= ceiling && is_on::<N>(device));
+    let within = u64::try_from(family).is_ok_and(|family| {
+        APPLE_FAMILIES.contains(&family) && family <= ceiling && is_on::<N>(device, &asking)
+    });
     if within { 1 } else { own }
 }
 
-/// Stands for `maxThreadgroupMemoryLength`: the larger of the original's answer and the tested one, or nothing from a
-/// device that does not know its own yet.
+/// Stands for `maxThreadgroupMemoryLength`: the larger of the original's answer and the tested one.
 unsafe extern "C-unwind" fn threadgroup_memory<const N: usize>(device: Pointer, selector: Pointer) -> usize {
+    let asking = Asking::begin();
     let own = own_memory::<N>(device, selector);
-    if own != 0 && is_on::<N>(device) { own.max(MEMORY.load(Ordering::Acquire)) } else { own }
+    let Some(asking) = asking else { return own };
+    if is_on::<N>(device, &asking) { own.max(MEMORY.load(Ordering::Acquire)) } else { own }
+}
+
+/// Stands for `dealloc`: whatever is made at the same place later is another device.
+unsafe extern "C-unwind" fn dealloc<const N: usize>(device: Pointer, selector: Pointer) {
+    switch_off(device);
+    let original = classes::dealloc::<N>();
+    if !original.is_null() {
+        // SAFETY: stored before the replacement was put in its place, from a method of this type.
+        unsafe { std::mem::transmute::<Pointer, Dealloc>(original)(device, selector) };
+    }
 }
 
 fn own_family<const N: usize>(device: Pointer, selector: Pointer, family: isize) -> u8 {
@@ -87,30 +102,26 @@ fn own_memory<const N: usize>(device: Pointer, selector: Pointer) -> usize {
 
 /// Tells whether a device is switched on and its own answers are still those that it was judged by: its class may set
 /// it up further once `_MTLDevice` has done its part.
-fn is_on<const N: usize>(device: Pointer) -> bool {
+///
+/// An exception of an original passes through here, so nothing here may catch it.
+fn is_on<const N: usize>(device: Pointer, _asking: &Asking) -> bool {
     if !DEVICES.contains(device) {
         return false;
     }
-    // Below another replacement, or where an original asks its own device, its own answers are wanted.
-    let Some(_asking) = Asking::begin() else { return false };
-    let same = guarded(|| {
-        let hooks = HOOKS.get()?;
-        let top = hooks.grant.stock.apple_family.unwrap_or(0);
-        let family = |family| {
-            let own = own_family::<N>(device, hooks.supports_family, isize::try_from(family).ok()?);
-            ((own != 0) == (family <= top)).then_some(())
-        };
-        APPLE_FAMILIES.into_iter().try_for_each(family)?;
-        let memory = u64::try_from(own_memory::<N>(device, hooks.threadgroup_memory)).ok()?;
-        let is_half_made = memory == 0 && limits_come_later();
-        (is_half_made || memory == hooks.grant.stock.max_threadgroup_memory).then_some(())
+    let Some(hooks) = HOOKS.get() else { return false };
+    let stock = hooks.grant.stock;
+    let top = stock.apple_family.unwrap_or(0);
+    let same_families = APPLE_FAMILIES.into_iter().all(|family| {
+        let asked = isize::try_from(family).unwrap_or(0);
+        (own_family::<N>(device, hooks.supports_family, asked) != 0) == (family <= top)
     });
-    if same.flatten().is_none() {
+    let memory = own_memory::<N>(device, hooks.threadgroup_memory);
+    let same = same_families && u64::try_from(memory) == Ok(stock.max_threadgroup_memory);
+    if !same {
         DEVICES.remove(device);
-        let _ = guarded(|| HOOKS.get().map(|hooks| changed(hooks, device)));
-        return false;
+        let _ = guarded(|| changed(hooks, device));
     }
-    true
+    same
 }
 
 /// A device changed its own answers after it was judged.
@@ -126,7 +137,7 @@ thread_local! {
     static ASKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Held while a device's own answers are asked in this thread.
+/// Held while a device's own answers are asked in this thread; where somebody holds it already, only they are wanted.
 struct Asking;
 
 impl Asking {
@@ -141,11 +152,11 @@ impl Drop for Asking {
     }
 }
 
-/// Both of one slot.
-type Replacements = (SupportsFamily, ThreadgroupMemory);
+/// Those of one slot.
+type Replacements = (SupportsFamily, ThreadgroupMemory, Dealloc);
 
 macro_rules! replacements {
-    ($($slot:literal)+) => { [$((supports_family::<$slot>, threadgroup_memory::<$slot>)),+] };
+    ($($slot:literal)+) => { [$((supports_family::<$slot>, threadgroup_memory::<$slot>, dealloc::<$slot>)),+] };
 }
 
 pub const REPLACEMENTS: [Replacements; SLOTS] = replacements!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);

@@ -25,6 +25,7 @@ struct Slot {
     class: AtomicPtr<c_void>,
     supports_family: AtomicPtr<c_void>,
     threadgroup_memory: AtomicPtr<c_void>,
+    dealloc: AtomicPtr<c_void>,
     /// Only one of the two could be replaced, so neither is ever switched on.
     is_half: AtomicBool,
 }
@@ -35,6 +36,7 @@ impl Slot {
             class: AtomicPtr::new(NIL),
             supports_family: AtomicPtr::new(NIL),
             threadgroup_memory: AtomicPtr::new(NIL),
+            dealloc: AtomicPtr::new(NIL),
             is_half: AtomicBool::new(false),
         }
     }
@@ -66,12 +68,17 @@ pub fn prepare(hooks: &Hooks, device: Pointer) -> Result<Pointer, String> {
     let (memory, memory_original) =
         find(hooks.threadgroup_memory, "maxThreadgroupMemoryLength", &["Q@:", "L@:"])?;
     let free = SLOT.iter().zip(REPLACEMENTS).find(|(slot, _)| slot.class.load(Ordering::Acquire).is_null());
-    let (slot, (new_supports, new_memory)) = free.ok_or("there are too many classes of devices")?;
+    let (slot, (new_supports, new_memory, new_dealloc)) =
+        free.ok_or("there are too many classes of devices")?;
+    // A class that cannot be told when a device goes away would keep its place for whatever comes after it.
+    let dealloc = find(hooks.dealloc, "dealloc", &["v@:"])?;
+    slot.dealloc.store(dealloc.1, Ordering::Release);
     slot.supports_family.store(supports_original, Ordering::Release);
     slot.threadgroup_memory.store(memory_original, Ordering::Release);
     // From here on the slot is taken: a replacement that was put in place stays, and forwards.
     slot.class.store(class, Ordering::Release);
     for (selector, method, new, name) in [
+        (hooks.dealloc, dealloc.0, new_dealloc as Pointer, "dealloc"),
         (hooks.supports_family, supports, new_supports as Pointer, "supportsFamily:"),
         (hooks.threadgroup_memory, memory, new_memory as Pointer, "maxThreadgroupMemoryLength"),
     ] {
@@ -121,4 +128,9 @@ pub fn supports_family<const N: usize>() -> Pointer {
 /// What slot `N` forwards `maxThreadgroupMemoryLength` to; nil only before it is in use.
 pub fn threadgroup_memory<const N: usize>() -> Pointer {
     SLOT.get(N).map_or(NIL, |slot| slot.threadgroup_memory.load(Ordering::Acquire))
+}
+
+/// What slot `N` forwards `dealloc` to; nil only before it is in use.
+pub fn dealloc<const N: usize>() -> Pointer {
+    SLOT.get(N).map_or(NIL, |slot| slot.dealloc.load(Ordering::Acquire))
 }

@@ -12,67 +12,60 @@ use capgate_policy::line::Stage;
 use capgate_registry::profile::{APPLE_FAMILIES, Answers};
 use jiff::Timestamp;
 
+use super::Hooks;
 use super::answers::{self, SupportsFamily, ThreadgroupMemory};
-use super::{Hooks, limits_come_later};
 use crate::runtime::Pointer;
-use crate::voice;
+use crate::{guarded, voice};
 
 /// Most device lines of one process. Devices beyond that stay stock, silently.
 const MOST_LINES: usize = 256;
 
 static LINES: AtomicUsize = AtomicUsize::new(0);
 
-/// Row 14, its line, and the switch. What Metal then asks while it makes the device, it is answered as in the test.
+/// Row 14, its line, the switch, and both answers read back as the program will read them.
 ///
-/// A device whose limits are read later does not know its memory yet. Until then its memory stays as it is, and
-/// [`finish`] judges it.
+/// Whatever asks the device stands outside of what is guarded: an exception of its own code passes through.
 pub fn switch_on(hooks: &Hooks, device: Pointer, prepared: Result<Pointer, String>) {
     let class = match prepared {
         Ok(class) => class,
-        Err(why) => return report(&hooks.session, None, Err(hooks.grant.without_device(why))),
+        Err(why) => {
+            let _ = guarded(|| report(&hooks.session, None, Err(hooks.grant.without_device(why))));
+            return;
+        }
     };
-    let name = hooks.runtime.name(class);
     let ask = Ask { hooks, class, device };
-    let Some(own) = ask.answers() else {
-        return report(&hooks.session, None, Err(hooks.grant.without_device("it does not answer")));
-    };
-    let images = if hooks.grant.images.is_empty() { Vec::new() } else { hooks.images.that_may_touch_metal() };
-    let found = Device { answers: own, images };
-    let is_half_made = own.max_threadgroup_memory == 0 && limits_come_later();
-    let judged =
-        if is_half_made { hooks.grant.at_half_made_device(&found) } else { hooks.grant.at_device(&found) };
-    if let Err(refusal) = judged {
-        return report(&hooks.session, Some((&name, &found)), Err(refusal));
-    }
-    let Decision::Grant(grant) = logged(&hooks.session, Some((&name, &found)), Ok(&hooks.grant)) else {
-        return;
-    };
-    if !answers::switch_on(device) || !ask.is_as_granted(is_half_made) {
+    let own = ask.answers();
+    let judged = guarded(|| judge(hooks, class, own));
+    let Some(Some((name, found))) = judged else { return };
+    let is_on = answers::switch_on(device) && own.is_some_and(|own| ask.is_as_granted(&own));
+    if !is_on {
         answers::switch_off(device);
-        let refusal = grant.without_device("its answers could not be changed, or not read back");
-        return report(&hooks.session, Some((&name, &found)), Err(refusal));
     }
-    if !is_half_made {
-        voice::enabled(&name, &grant);
-    }
+    let _ = guarded(|| {
+        if is_on {
+            return voice::enabled(&name, &hooks.grant);
+        }
+        let refusal = hooks.grant.without_device("its answers could not be changed, or not read back");
+        report(&hooks.session, Some((&name, &found)), Err(refusal));
+    });
 }
 
-/// A device that was switched on while it was being made now knows its memory: judged and read back as a whole.
-pub fn finish(hooks: &Hooks, device: Pointer) {
-    if !answers::is_switched_on(device) {
-        return;
-    }
-    // SAFETY: the receiver of a message is an object.
-    let Some(class) = (unsafe { hooks.runtime.class_of(device) }) else { return answers::switch_off(device) };
+/// The device's name and what was judged, where the grant stands and its line is written.
+fn judge(hooks: &Hooks, class: Pointer, own: Option<Answers>) -> Option<(String, Device)> {
     let name = hooks.runtime.name(class);
-    if (Ask { hooks, class, device }).is_as_granted(false) {
-        return voice::enabled(&name, &hooks.grant);
+    let Some(answers) = own else {
+        report(&hooks.session, None, Err(hooks.grant.without_device("it does not answer")));
+        return None;
+    };
+    let images = if hooks.grant.images.is_empty() { Vec::new() } else { hooks.images.that_may_touch_metal() };
+    let found = Device { answers, images };
+    if let Err(refusal) = hooks.grant.at_device(&found) {
+        report(&hooks.session, Some((&name, &found)), Err(refusal));
+        return None;
     }
-    // Where an answer changed, asking has switched it off and said so already.
-    if answers::is_switched_on(device) {
-        answers::switch_off(device);
-        let refusal = hooks.grant.without_device(format!("`{name}` does not know its threadgroup memory"));
-        report(&hooks.session, None, Err(refusal));
+    match logged(&hooks.session, Some((&name, &found)), Ok(&hooks.grant)) {
+        Decision::Grant(_) => Some((name, found)),
+        Decision::Stock(_) => None,
     }
 }
 
@@ -138,13 +131,11 @@ impl Ask<'_> {
         Some(Answers { apple_family, max_threadgroup_memory: self.memory()? })
     }
 
-    /// Every Apple family up to the ceiling and none beyond it that was not there before; the memory too, once there
-    /// is one.
-    fn is_as_granted(&self, is_half_made: bool) -> bool {
-        let (values, stock) = (self.hooks.grant.values, self.hooks.grant.stock);
-        let top = stock.apple_family.unwrap_or(0).max(values.apple_family_max);
-        let memory = stock.max_threadgroup_memory.max(values.max_threadgroup_memory);
+    /// Every Apple family up to the ceiling, none beyond it that was not there before, and the memory.
+    fn is_as_granted(&self, before: &Answers) -> bool {
+        let values = self.hooks.grant.values;
+        let top = before.apple_family.unwrap_or(0).max(values.apple_family_max);
         let families = APPLE_FAMILIES.into_iter().all(|family| self.supports(family) == Some(family <= top));
-        families && self.memory() == Some(if is_half_made { 0 } else { memory })
+        families && self.memory() == Some(before.max_threadgroup_memory.max(values.max_threadgroup_memory))
     }
 }

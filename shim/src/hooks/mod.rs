@@ -5,7 +5,7 @@ mod answers;
 mod classes;
 mod judge;
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -28,6 +28,7 @@ struct Hooks {
     images: Images,
     supports_family: Pointer,
     threadgroup_memory: Pointer,
+    dealloc: Pointer,
 }
 
 // SAFETY: the pointers are the runtime's selectors, which any thread may use.
@@ -38,8 +39,6 @@ unsafe impl Sync for Hooks {}
 static HOOKS: OnceLock<Hooks> = OnceLock::new();
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 static ORIGINAL_INIT: AtomicPtr<c_void> = AtomicPtr::new(NIL);
-/// Nil where `_MTLDevice` has no such method: its devices must know their memory at once.
-static ORIGINAL_LIMITS: AtomicPtr<c_void> = AtomicPtr::new(NIL);
 
 /// Puts the library in the way of every device that is made from now on. A second time changes nothing.
 pub fn install(session: Session, grant: Grant, own: PathBuf) {
@@ -59,10 +58,14 @@ fn try_install(session: &Session, grant: &Grant, own: PathBuf) -> Result<(), Str
     }
     let runtime = Runtime::find().ok_or("the Objective-C runtime is not complete")?;
     let selector = |name| runtime.selector(name).ok_or("the Objective-C runtime gives no selector");
+    let init = selector(c"initGPUFamilySupport")?;
     let class = runtime.class(c"_MTLDevice").ok_or("there is no class `_MTLDevice`")?;
-    let families = own_method(&runtime, class, c"initGPUFamilySupport")?;
-    // Metal 26 reads the limits of a device, its memory among them, after its families.
-    let limits = own_method(&runtime, class, c"initLimits").ok();
+    let method = runtime.method(class, init).ok_or("`_MTLDevice` has no `initGPUFamilySupport`")?;
+    if !runtime.owns(class, init, method) {
+        return Err("`_MTLDevice` inherits `initGPUFamilySupport`".to_owned());
+    }
+    classes::expect_types(&runtime, method, &["v@:", "@@:"], "initGPUFamilySupport")?;
+    let original = runtime.implementation(method).ok_or("`initGPUFamilySupport` has no implementation")?;
     let hooks = Hooks {
         runtime,
         session: session.clone(),
@@ -70,40 +73,15 @@ fn try_install(session: &Session, grant: &Grant, own: PathBuf) -> Result<(), Str
         images,
         supports_family: selector(c"supportsFamily:")?,
         threadgroup_memory: selector(c"maxThreadgroupMemoryLength")?,
+        dealloc: selector(c"dealloc")?,
     };
     answers::set(grant.values).map_err(|e| e.to_string())?;
-    HOOKS.set(hooks).map_err(|_| "it was installed twice")?;
-    if let Some((method, original)) = limits {
-        ORIGINAL_LIMITS.store(original, Ordering::Release);
-        let new: Init = init_limits;
-        // SAFETY: the types of the method were compared.
-        unsafe { runtime.replace(method, new as Pointer) };
-    }
-    let (method, original) = families;
     ORIGINAL_INIT.store(original, Ordering::Release);
+    HOOKS.set(hooks).map_err(|_| "it was installed twice")?;
     let new: Init = init_gpu_family_support;
-    // SAFETY: as above.
+    // SAFETY: the types of the method were compared above.
     unsafe { runtime.replace(method, new as Pointer) };
     Ok(())
-}
-
-/// A method of a class itself that takes nothing, and its implementation.
-fn own_method(runtime: &Runtime, class: Pointer, name: &CStr) -> Result<(Pointer, Pointer), String> {
-    let shown = name.to_string_lossy();
-    let selector = runtime.selector(name).ok_or("the Objective-C runtime gives no selector")?;
-    let method = runtime.method(class, selector).ok_or_else(|| format!("`_MTLDevice` has no `{shown}`"))?;
-    if !runtime.owns(class, selector, method) {
-        return Err(format!("`_MTLDevice` inherits `{shown}`"));
-    }
-    classes::expect_types(runtime, method, &["v@:", "@@:"], &shown)?;
-    let original =
-        runtime.implementation(method).ok_or_else(|| format!("`{shown}` has no implementation"))?;
-    Ok((method, original))
-}
-
-/// Tells whether a device may not know its memory yet, because it will be asked again once it does.
-fn limits_come_later() -> bool {
-    !ORIGINAL_LIMITS.load(Ordering::Acquire).is_null()
 }
 
 /// Stands for `-[_MTLDevice initGPUFamilySupport]`.
@@ -119,19 +97,7 @@ unsafe extern "C-unwind" fn init_gpu_family_support(device: Pointer, selector: P
     // SAFETY: stored before this function was put in its place, from a method of this type.
     let result = unsafe { std::mem::transmute::<Pointer, Init>(original)(device, selector) };
     if let Some(Some((hooks, prepared))) = prepared {
-        let _ = guarded(|| judge::switch_on(hooks, device, prepared));
+        judge::switch_on(hooks, device, prepared);
     }
-    result
-}
-
-/// Stands for `-[_MTLDevice initLimits]`.
-unsafe extern "C-unwind" fn init_limits(device: Pointer, selector: Pointer) -> Pointer {
-    let original = ORIGINAL_LIMITS.load(Ordering::Acquire);
-    if original.is_null() {
-        return NIL;
-    }
-    // SAFETY: stored before this function was put in its place, from a method of this type.
-    let result = unsafe { std::mem::transmute::<Pointer, Init>(original)(device, selector) };
-    let _ = guarded(|| HOOKS.get().map(|hooks| judge::finish(hooks, device)));
     result
 }

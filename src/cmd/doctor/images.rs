@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use capgate_guest::identity;
+use capgate_guest::{identity, others};
 use capgate_macho::{Commands, Cpu};
 use serde::Serialize;
 
@@ -99,7 +99,7 @@ fn follow(
     let own = commands.rpaths.iter().filter_map(|rpath| expand(rpath, loader, executable));
     // dyld tries the run paths of everybody on the way, the image's own first.
     let rpaths: Vec<PathBuf> = own.chain(inherited.iter().cloned()).collect();
-    for dylib in commands.dylibs.iter().filter(|dylib| !is_system(&dylib.name)) {
+    for dylib in commands.dylibs.iter().filter(|dylib| !others::is_systems(Path::new(&dylib.name))) {
         let candidates: Vec<PathBuf> = match dylib.name.strip_prefix("@rpath/") {
             Some(rest) => rpaths.iter().map(|rpath| rpath.join(rest)).collect(),
             None => expand(&dylib.name, loader, executable).into_iter().collect(),
@@ -121,8 +121,4 @@ fn expand(name: &str, loader: &Path, executable: &Path) -> Option<PathBuf> {
         return Some(below(executable, rest));
     }
     (!name.starts_with('@')).then(|| PathBuf::from(name))
-}
-
-fn is_system(name: &str) -> bool {
-    name.starts_with("/System/") || name.starts_with("/usr/lib/")
 }

@@ -1,10 +1,10 @@
 //! `capgate doctor`: what stands between a program and tested answers, each with what mends it.
 
-mod check;
+pub mod check;
 mod images;
-mod inject;
+pub mod inject;
 mod machine;
-mod program;
+pub mod program;
 
 use capgate_guest::session::State;
 use capgate_guest::{facts, identity};

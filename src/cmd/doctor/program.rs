@@ -106,7 +106,7 @@ fn macho(path: &Path, checks: &mut Vec<Check>, findings: &mut Findings) -> Resul
 }
 
 /// The slice that a Mac with Apple's chip runs.
-fn running(slices: &[(Slice, Parts)]) -> Option<&(Slice, Parts)> {
+pub fn running(slices: &[(Slice, Parts)]) -> Option<&(Slice, Parts)> {
     [Cpu::Arm64, Cpu::Arm64e, Cpu::X86_64]
         .into_iter()
         .find_map(|cpu| slices.iter().find(|(slice, _)| slice.cpu == cpu))

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use capgate_guest::others;
 use capgate_registry::profile::{ShimName, Values};
 
 use super::foreign::Other;
@@ -22,25 +23,21 @@ const VARIABLES: [(ShimName, &str, &str); 4] = [
 ];
 
 /// Takes every value out that somebody else left for a known shim, and names those that were there.
-pub fn remove_stray(command: &mut Command) -> Vec<&'static str> {
-    let names = VARIABLES.iter().flat_map(|(_, family, memory)| [*family, *memory]).chain(["CAPGATE_SHIM"]);
-    let stray: Vec<&'static str> = names.filter(|name| std::env::var_os(name).is_some()).collect();
+pub fn remove_stray(command: &mut Command) -> Vec<String> {
+    let known = |name: &OsString| others::is_variable(name) || name == "CAPGATE_SHIM";
+    let stray: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).filter(known).collect();
     for name in &stray {
         command.env_remove(name);
     }
-    stray
+    stray.into_iter().map(|name| name.to_string_lossy().into_owned()).collect()
 }
 
 /// What is set here for a known shim, and libraries of known shims that are inserted.
 pub fn active() -> Vec<String> {
-    let names = VARIABLES.iter().flat_map(|(_, family, memory)| [*family, *memory]);
-    let set = names.filter(|name| std::env::var_os(name).is_some()).map(str::to_owned);
+    let set = std::env::vars_os().map(|(name, _)| name).filter(|name| others::is_variable(name));
+    let set = set.map(|name| name.to_string_lossy().into_owned());
     let inserted = std::env::var_os(INSERT).unwrap_or_default();
-    let known = |entry: &OsString| {
-        let name = Path::new(entry).file_name().map(|name| name.to_string_lossy().into_owned());
-        name.is_some_and(|name| name.contains("MetalCapabilities"))
-    };
-    let libraries = split(&inserted, SEPARATORS).into_iter().filter(known);
+    let libraries = split(&inserted, SEPARATORS).into_iter().filter(|entry| others::is_library(entry));
     set.chain(libraries.map(|entry| entry.to_string_lossy().into_owned())).collect()
 }
 

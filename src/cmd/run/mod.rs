@@ -62,8 +62,11 @@ pub fn run(ui: &Ui, args: &RunArgs) -> Outcome {
 fn decide(args: &RunArgs, program: &Program) -> Result<(Insertion, String), String> {
     let clock = Instant::now();
     let prefix = find_prefix(args.prefix.as_deref());
-    let identity = identity::of_program(&program.identified)
-        .map_err(|e| format!("`{}` {e}", program.identified.display()))?;
+    let identify = || {
+        let found = identity::of_program(&program.identified);
+        found.map_err(|e| format!("`{}` {e}", program.identified.display()))
+    };
+    let mut identity = identify()?;
     let deadline = clock + Duration::from_secs(args.wait.into());
     let (session, decision) = loop {
         let now = Timestamp::now();
@@ -74,10 +77,16 @@ fn decide(args: &RunArgs, program: &Program) -> Result<(Insertion, String), Stri
         let session = Session::new(&state, identity.clone(), Some(program.path.clone()), BY);
         let switched_off = std::env::var_os("CAPGATE_DISABLE").is_some_and(|value| !value.is_empty());
         let decision = state.decide(session.facts(), switched_off, now);
-        if Instant::now() >= deadline || !may_come(&decision) {
+        if Instant::now() < deadline && may_come(&decision) {
+            std::thread::sleep(PAUSE);
+            continue;
+        }
+        // An update may have put another program there while this waited.
+        let now_there = identify()?;
+        if now_there == identity {
             break (session, decision);
         }
-        std::thread::sleep(PAUSE);
+        identity = now_there;
     };
     let micros = || u64::try_from(clock.elapsed().as_micros()).unwrap_or(u64::MAX);
     let log = |decision| session.logged(decision, Stage::Start, None, Timestamp::now(), micros());
@@ -90,6 +99,7 @@ fn decide(args: &RunArgs, program: &Program) -> Result<(Insertion, String), Stri
     let own = prefix.library();
     prefix::check_library(&own).map_err(|e| e.to_string())?;
     program.can_load(&own)?;
+    program.takes_libraries()?;
     let Some(shim) = &args.shim else {
         return Ok((Insertion::own(own), said_of(&grant)));
     };

@@ -7,8 +7,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use capgate_guest::binary::{Binary, chain};
-use capgate_macho::Cpu;
+use capgate_guest::identity;
+use capgate_macho::{Cpu, Signature};
 
+use crate::cmd::doctor::check::Level;
+use crate::cmd::doctor::inject;
+use crate::cmd::doctor::program::running;
 use crate::exit::{Exit, Failure};
 
 /// A program that was found.
@@ -56,6 +60,26 @@ impl Program {
     /// The files that are started before the program itself.
     pub fn before(&self) -> &[(PathBuf, Binary)] {
         self.started.split_last().map_or(&[], |(_, before)| before)
+    }
+
+    /// The loader ignores inserted libraries of some programs, and takes the variable away for those behind them.
+    pub fn takes_libraries(&self) -> Result<(), String> {
+        for (path, binary) in &self.started {
+            if !matches!(binary, Binary::MachO(_)) {
+                continue;
+            }
+            let shown = path.display();
+            let slices = identity::parts_of_file(path).map_err(|e| format!("`{shown}` {e}"))?;
+            let slices = slices.map_err(|e| format!("`{shown}` {e}"))?;
+            let Some((_, (commands, signature))) = running(&slices) else { continue };
+            let signature = signature.as_deref().map(Signature::parse).transpose();
+            let signature = signature.map_err(|e| format!("`{shown}` {e}"))?;
+            let check = inject::check(path, commands, signature.as_ref());
+            if check.level == Level::Failed {
+                return Err(format!("`{shown}`: {}; `capgate doctor` says more", check.text));
+            }
+        }
+        Ok(())
     }
 
     /// The loader ends a program whose inserted library it cannot load, so the library must have code for every
