@@ -75,27 +75,6 @@ workload = "sha256:%064x"
 """
 
 
-def macho(flags, entitled):
-    """A small signed Mach-O dylib that links Metal."""
-    name = b"/System/Library/Frameworks/Metal.framework/Metal\0".ljust(56, b"\0")
-    dylib = struct.pack("<6I", 0xC, 24 + len(name), 24, 0, 0, 0) + name
-    rpath = struct.pack("<3I", 0x8000001C, 32, 12) + b"@loader_path".ljust(20, b"\0")
-    directory = struct.pack(">9I4B2I", 0xFADE0C02, 48, 0x20100, flags, 48, 44, 0, 0, 1024, 32, 2, 0, 12, 0, 0)[:44] + b"abc\0"
-    blobs = [(0, directory)]
-    if entitled:
-        xml = b"<plist><dict><key>a</key><true/></dict></plist>"
-        blobs.append((5, struct.pack(">2I", 0xFADE7171, 8 + len(xml)) + xml))
-    at, index = 12 + 8 * len(blobs), b""
-    for slot, blob in blobs:
-        index += struct.pack(">2I", slot, at)
-        at += len(blob)
-    signature = struct.pack(">3I", 0xFADE0CC0, at, len(blobs)) + index + b"".join(blob for _, blob in blobs)
-    segment = struct.pack("<2I16s4Q4I", 0x19, 72, b"__LINKEDIT", 1024, len(signature), 1024, len(signature), 1, 1, 0, 0)
-    commands = segment + dylib + rpath + struct.pack("<4I", 0x1D, 16, 1024, len(signature))
-    header = struct.pack("<8I", 0xFEEDFACF, 0x0100000C, 0, 6, 4, len(commands), 0, 0)
-    return (header + commands).ljust(1024, b"\0") + signature
-
-
 def main():
     profiles = files("profiles.d/*.toml") + files("tests/profiles/good.toml") + files("tests/profiles/bad/*.toml")
     for data in profiles:
@@ -144,11 +123,6 @@ def main():
     for text in [f"{digest}  a\n{digest}  ./b/c\n{digest} *d\n", f"{digest}  ../a\n{digest}  a\n{digest}  a\n"]:
         put("sums", text.encode())
         put("inspect", text.encode())
-    for flags in [0, 0x10000]:
-        for entitled in [False, True]:
-            thin = macho(flags, entitled)
-            put("macho", thin)
-            put("macho", struct.pack(">7I", 0xCAFEBABE, 1, 0x0100000C, 0, 4096, len(thin), 12).ljust(4096, b"\0") + thin)
     put("snapshot", b"")
     put("registry", b"")
 

@@ -5,12 +5,13 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use capgate_macho::{Commands, Cpu, MAX_SIGNATURE, MachoError, Slice, cdhash, header_length, slices};
+use capgate_macho::{Cpu, cdhash};
 use capgate_policy::facts::{Fact, Program, Sha256Trust};
 use capgate_registry::combination::{CdHash, Hex, Sha256Digest};
 use sha2::{Digest, Sha256};
 
-use crate::system;
+use crate::slices::{Contents, SliceError};
+use crate::{slices, system};
 
 /// Largest executable file that is hashed, in bytes. A larger one is known by its cdhash alone.
 pub const MAX_PROGRAM: u64 = 1 << 30;
@@ -64,12 +65,12 @@ pub fn of_process_unread() -> (Program, Option<PathBuf>) {
 
 /// The program that a file would run as.
 pub fn of_program(path: &Path) -> io::Result<Program> {
-    of_program_watched(path, &mut |_| {})
+    of_program_with(path, &mut |_| {})
 }
 
 /// The same; `progress` is told the bytes hashed so far.
-pub fn of_program_watched(path: &Path, progress: &mut dyn FnMut(u64)) -> io::Result<Program> {
-    let file = read_whole(path, progress)?;
+pub fn of_program_with(path: &Path, progress: &mut dyn FnMut(u64)) -> io::Result<Program> {
+    let file = read_file(path, progress)?;
     Ok(Program {
         sha256: Fact::Known(file.sha256),
         sha256_trust: Sha256Trust::Asked,
@@ -82,10 +83,10 @@ pub fn of_program_watched(path: &Path, progress: &mut dyn FnMut(u64)) -> io::Res
 /// Errors: what the system says; a file that is no regular one, too large, or changed while it was read. A file that is
 /// no Mach-O, or not a signed one, has no cdhash, which is no error.
 pub fn of_file(path: &Path) -> io::Result<FileIdentity> {
-    read_whole(path, &mut |_| {})
+    read_file(path, &mut |_| {})
 }
 
-fn read_whole(path: &Path, progress: &mut dyn FnMut(u64)) -> io::Result<FileIdentity> {
+fn read_file(path: &Path, progress: &mut dyn FnMut(u64)) -> io::Result<FileIdentity> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path)?;
     let before = file.metadata()?;
     if !before.is_file() {
@@ -125,63 +126,20 @@ fn sha256(file: &File, size: u64, progress: &mut dyn FnMut(u64)) -> io::Result<S
 
 /// The cdhash of each slice that has one.
 fn cdhashes(file: &File, size: u64) -> io::Result<Vec<(Cpu, CdHash)>> {
-    let start = read(file, 0, size.min(4096))?;
-    let Ok(slices) = slices(&start, size) else { return Ok(Vec::new()) };
+    let slices = match slices::of(file, size) {
+        Ok(slices) => slices,
+        Err(SliceError::Io(e)) => return Err(e),
+        Err(SliceError::Macho(_)) => return Ok(Vec::new()),
+    };
     let mut found = Vec::new();
     for slice in slices {
-        let signature = slice_parts(file, &slice)?.ok().and_then(|(_, signature)| signature);
-        if let Some(Ok(hash)) = signature.map(|signature| cdhash(&signature)) {
-            found.push((slice.cpu, Hex(hash)));
+        match Contents::read(file, &slice) {
+            Ok(Contents { signature: Some(signature), .. }) => {
+                found.extend(cdhash(&signature).ok().map(|hash| (slice.cpu, Hex(hash))));
+            }
+            Ok(_) | Err(SliceError::Macho(_)) => {}
+            Err(SliceError::Io(e)) => return Err(e),
         }
     }
     Ok(found)
-}
-
-/// Load commands of a slice, and the bytes of its signature where it has one.
-pub type Parts = (Commands, Option<Vec<u8>>);
-
-/// Each slice of a Mach-O file with what it holds, or why it is none.
-pub fn parts_of_file(path: &Path) -> io::Result<Result<Vec<(Slice, Parts)>, MachoError>> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::other("is not a regular file"));
-    }
-    let found = match slices(&read(&file, 0, metadata.len().min(4096))?, metadata.len()) {
-        Ok(found) => found,
-        Err(e) => return Ok(Err(e)),
-    };
-    let mut all = Vec::new();
-    for slice in found {
-        match slice_parts(&file, &slice)? {
-            Ok(parts) => all.push((slice, parts)),
-            Err(e) => return Ok(Err(e)),
-        }
-    }
-    Ok(Ok(all))
-}
-
-fn slice_parts(file: &File, slice: &Slice) -> io::Result<Result<Parts, MachoError>> {
-    let within = |offset: u64, length: u64| offset.checked_add(length).is_some_and(|end| end <= slice.size);
-    let length = match header_length(&read(file, slice.offset, slice.size.min(32))?) {
-        Ok(length) if within(0, length as u64) => length as u64,
-        Ok(_) => return Ok(Err(MachoError::Truncated("the load commands"))),
-        Err(e) => return Ok(Err(e)),
-    };
-    let commands = match Commands::parse(&read(file, slice.offset, length)?) {
-        Ok(commands) => commands,
-        Err(e) => return Ok(Err(e)),
-    };
-    let Some(range) = commands.signature else { return Ok(Ok((commands, None))) };
-    if range.size > MAX_SIGNATURE || !within(range.offset.into(), range.size.into()) {
-        return Ok(Err(MachoError::Truncated("the code signature")));
-    }
-    let signature = read(file, slice.offset + u64::from(range.offset), range.size.into())?;
-    Ok(Ok((commands, Some(signature))))
-}
-
-fn read(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0u8; usize::try_from(length).map_err(io::Error::other)?];
-    file.read_exact_at(&mut bytes, offset)?;
-    Ok(bytes)
 }

@@ -12,4 +12,5 @@ pub mod opened;
 pub mod others;
 pub mod prefix;
 pub mod session;
+pub mod slices;
 pub mod system;

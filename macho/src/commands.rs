@@ -1,8 +1,8 @@
 //! Header and load commands of one slice.
 
-use crate::MachoError;
 use crate::fat::MAGIC_64;
-use crate::number::{bytes, index, le32, le64};
+use crate::number::{bytes, index, le32, le64, text_at};
+use crate::{Cpu, Dylib, MachoError};
 
 /// Bytes of the header before the load commands.
 const HEADER: usize = 32;
@@ -12,47 +12,46 @@ const MOST_BYTES: u32 = 1 << 20;
 const MOST_COMMANDS: u32 = 10_000;
 const SEGMENT_64: u32 = 0x19;
 const CODE_SIGNATURE: u32 = 0x1d;
-/// `LC_LOAD_DYLIB`, weak, re-exported, lazy and upward.
-const DYLIBS: [u32; 5] = [0xc, WEAK, 0x8000_001f, 0x20, 0x8000_0023];
-const WEAK: u32 = 0x8000_0018;
-const ID: u32 = 0xd;
+const ID_DYLIB: u32 = 0xd;
 const RPATH: u32 = 0x8000_001c;
+const VERSION_MIN_MACOSX: u32 = 0x24;
 const BUILD_VERSION: u32 = 0x32;
-const VERSION_MIN_MACOS: u32 = 0x24;
+/// `PLATFORM_MACOS`.
+const MACOS: u32 = 1;
 
-/// A processor that a slice is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cpu {
-    /// Every Mac with Apple's own chip.
-    Arm64,
-    /// The same with pointer authentication: Apple's own programs.
-    Arm64e,
-    /// Macs with Intel's, and Rosetta.
-    X86_64,
-    /// Another, by the numbers of its type and subtype.
-    Other(u32, u32),
+/// What a Mach-O file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileType {
+    /// A program (`MH_EXECUTE`).
+    Program,
+    /// A library that is linked or opened (`MH_DYLIB`).
+    Dylib,
+    /// A library that is only ever opened (`MH_BUNDLE`).
+    Bundle,
+    /// Another, by its number in `mach-o/loader.h`.
+    Other(u32),
 }
 
-impl Cpu {
-    pub(crate) fn from_numbers(kind: u32, subtype: u32) -> Self {
-        // The upper byte of the subtype holds features, such as the version of the pointer authentication.
-        match (kind, subtype & 0x00ff_ffff) {
-            (0x0100_000c, 2) => Self::Arm64e,
-            (0x0100_000c, _) => Self::Arm64,
-            (0x0100_0007, _) => Self::X86_64,
-            (kind, subtype) => Self::Other(kind, subtype),
+impl FileType {
+    fn from_number(number: u32) -> Self {
+        match number {
+            2 => Self::Program,
+            6 => Self::Dylib,
+            8 => Self::Bundle,
+            other => Self::Other(other),
         }
     }
 }
 
-impl std::fmt::Display for Cpu {
+/// A version as load commands write it: `X.Y.Z` in four bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u32);
+
+impl std::fmt::Display for Version {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Arm64 => f.write_str("arm64"),
-            Self::Arm64e => f.write_str("arm64e"),
-            Self::X86_64 => f.write_str("x86_64"),
-            Self::Other(kind, subtype) => write!(f, "processor {kind}/{subtype}"),
-        }
+        let Self(number) = self;
+        write!(f, "{}.{}", number >> 16, number >> 8 & 0xff)?;
+        if number & 0xff == 0 { Ok(()) } else { write!(f, ".{}", number & 0xff) }
     }
 }
 
@@ -76,32 +75,23 @@ pub struct Linkedit {
     pub size: u64,
 }
 
-/// A library that is loaded with an image.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dylib {
-    /// Its name in the file, which may begin with `@rpath`, `@loader_path` or `@executable_path`.
-    pub name: String,
-    /// Whether the image runs without it, too.
-    pub is_weak: bool,
-}
-
 /// What the load commands of a slice say, as far as it is needed here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commands {
     /// The processor.
     pub cpu: Cpu,
-    /// `MH_EXECUTE` is 2, `MH_DYLIB` 6, `MH_BUNDLE` 8.
-    pub file_type: u32,
-    /// Libraries that are loaded with it, by the names in the file.
-    pub dylibs: Vec<Dylib>,
-    /// Where `@rpath` leads, in the order in which it is tried.
-    pub rpaths: Vec<String>,
+    /// What it is for.
+    pub file_type: FileType,
     /// The name that a library gives itself.
     pub id: Option<String>,
-    /// The least macOS, such as (13, 0).
-    pub least_os: Option<(u32, u32)>,
-    /// Whether it has the section `__RESTRICT,__restrict`, which makes the loader ignore its variables.
-    pub is_restricted: bool,
+    /// Libraries that it names.
+    pub dylibs: Vec<Dylib>,
+    /// Where `@rpath` leads, in order, as written.
+    pub rpaths: Vec<String>,
+    /// The oldest macOS that it is made for.
+    pub minimum_macos: Option<Version>,
+    /// Whether it has `__RESTRICT,__restrict`, which makes the loader ignore inserted libraries.
+    pub restricted: bool,
     /// Where the code signature stands.
     pub signature: Option<Range>,
     /// The segment that holds it.
@@ -137,12 +127,12 @@ impl Commands {
         }
         let mut commands = Self {
             cpu: Cpu::from_numbers(le32(all, 4, WITHIN)?, le32(all, 8, WITHIN)?),
-            file_type: le32(all, 12, WITHIN)?,
+            file_type: FileType::from_number(le32(all, 12, WITHIN)?),
+            id: None,
             dylibs: Vec::new(),
             rpaths: Vec::new(),
-            id: None,
-            least_os: None,
-            is_restricted: false,
+            minimum_macos: None,
+            restricted: false,
             signature: None,
             linkedit: None,
             text_address: None,
@@ -161,8 +151,9 @@ impl Commands {
 
     /// Tells whether it loads Metal, or a part of it such as `MetalPerformanceShaders`, by itself.
     pub fn links_metal(&self) -> bool {
-        let file_name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-        self.dylibs.iter().any(|dylib| file_name(&dylib.name).starts_with("Metal"))
+        let is_metal =
+            |name: &str| name.rsplit('/').next().is_some_and(|file_name| file_name.starts_with("Metal"));
+        self.dylibs.iter().any(|dylib| is_metal(&dylib.name))
     }
 
     fn take(&mut self, command: &[u8]) -> Result<(), MachoError> {
@@ -178,25 +169,26 @@ impl Commands {
                 self.signature = Some(Range { offset, size });
                 Ok(())
             }
-            _ if DYLIBS.contains(&kind) => {
-                let name = text_at(command, index(le32(command, 8, WITHIN)?))?;
-                self.dylibs.push(Dylib { name, is_weak: kind == WEAK });
-                Ok(())
-            }
-            ID => {
-                self.id = Some(text_at(command, index(le32(command, 8, WITHIN)?))?);
+            ID_DYLIB => {
+                self.id = Some(text_at(command, index(le32(command, 8, WITHIN)?), "the name of a library")?);
                 Ok(())
             }
             RPATH => {
-                self.rpaths.push(text_at(command, index(le32(command, 8, WITHIN)?))?);
+                self.rpaths.push(text_at(command, index(le32(command, 8, WITHIN)?), "a search path")?);
                 Ok(())
             }
-            BUILD_VERSION | VERSION_MIN_MACOS => {
-                let version = le32(command, if kind == BUILD_VERSION { 12 } else { 8 }, WITHIN)?;
-                self.least_os = Some((version >> 16, version >> 8 & 0xff));
+            VERSION_MIN_MACOSX => {
+                self.minimum_macos = Some(Version(le32(command, 8, WITHIN)?));
                 Ok(())
             }
-            _ => Ok(()),
+            BUILD_VERSION if le32(command, 8, WITHIN)? == MACOS => {
+                self.minimum_macos = Some(Version(le32(command, 12, WITHIN)?));
+                Ok(())
+            }
+            _ => {
+                self.dylibs.extend(Dylib::read(kind, command)?);
+                Ok(())
+            }
         }
     }
 
@@ -208,8 +200,8 @@ impl Commands {
         if is(b"__TEXT") && self.text_address.is_none() {
             self.text_address = Some(address);
         }
-        if is(b"__RESTRICT") && sections(command)?.any(|name| name == b"__restrict") {
-            self.is_restricted = true;
+        if is(b"__RESTRICT") {
+            self.restricted |= has_section(command, b"__restrict")?;
         }
         if is(b"__LINKEDIT") {
             if self.linkedit.is_some() {
@@ -221,18 +213,16 @@ impl Commands {
     }
 }
 
-/// The names of a segment's sections, without the zero bytes behind them.
-fn sections(command: &[u8]) -> Result<impl Iterator<Item = &[u8]>, MachoError> {
-    const WITHIN: &str = "the sections of a segment";
-    let count = index(le32(command, 64, WITHIN)?);
-    // A count that promises more than there is, is one that the loader refuses.
-    let all = bytes(command, 72, count.saturating_mul(80), WITHIN)?;
-    Ok(all.chunks_exact(80).filter_map(|section| section.split(|&byte| byte == 0).next()))
-}
-
-/// The text from `offset` to the next zero byte or the end of the command.
-fn text_at(command: &[u8], offset: usize) -> Result<String, MachoError> {
-    let rest = command.get(offset..).ok_or(MachoError::Truncated("the name of a library"))?;
-    let text = rest.split(|&b| b == 0).next().unwrap_or_default();
-    Ok(String::from_utf8_lossy(text).into_owned())
+/// Tells whether a segment has a section of that name.
+fn has_section(segment: &[u8], wanted: &[u8]) -> Result<bool, MachoError> {
+    const WITHIN: &str = "a section";
+    let count = index(le32(segment, 64, WITHIN)?);
+    for at in 0..count {
+        let offset = at.checked_mul(80).and_then(|offset| offset.checked_add(72));
+        let name = bytes(segment, offset.ok_or(MachoError::Truncated(WITHIN))?, 16, WITHIN)?;
+        if name.split(|&b| b == 0).next() == Some(wanted) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -1,21 +1,26 @@
 //! Reads Mach-O files: which slices a file has, what each loads, and the code directory hash that the kernel knows it by.
 //!
 //! Bytes come in, nothing is read from anywhere. A file is looked at in three steps, so that nobody needs the whole of
-//! it: [`slices`] from its first bytes, [`Commands::parse`] from the start of a slice, [`cdhash`] from its signature.
+//! it: [`slices`] from its first bytes, [`Commands::parse`] from the start of a slice, [`cdhash`] or [`Signature::parse`]
+//! from its signature. [`resolve()`] finds the file that a name in it means.
 //! Every count, offset and size in a file is a claim: each is capped and checked before it is used.
 //!
 //! Sources: Apple's `mach-o/loader.h`, `mach-o/fat.h` and `kern/cs_blobs.h` (XNU).
 
 mod commands;
+mod cpu;
+mod dylib;
 mod fat;
 mod number;
+mod resolve;
 mod signature;
 
-pub use commands::{Commands, Cpu, Dylib, Linkedit, Range, header_length};
+pub use commands::{Commands, FileType, Linkedit, Range, Version, header_length};
+pub use cpu::Cpu;
+pub use dylib::{Dylib, DylibKind};
 pub use fat::{Slice, slices};
-pub use signature::{
-    ADHOC, CdHash, HARDENED, LIBRARY_VALIDATION, LINKER_SIGNED, MAX_SIGNATURE, RESTRICT, Signature, cdhash,
-};
+pub use resolve::{Loader, Resolved, resolve};
+pub use signature::{CdHash, CodeDirectory, Flags, HashKind, MAX_SIGNATURE, Signature, cdhash};
 
 /// Says why bytes are no Mach-O file, or not one that is understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -41,3 +41,10 @@ pub fn be64(from: &[u8], offset: usize, within: &'static str) -> Result<u64, Mac
 pub fn index(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
+
+/// The text from `offset` to the next zero byte or the end.
+pub fn text_at(from: &[u8], offset: usize, within: &'static str) -> Result<String, MachoError> {
+    let rest = from.get(offset..).ok_or(MachoError::Truncated(within))?;
+    let text = rest.split(|&b| b == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(text).into_owned())
+}

@@ -10,14 +10,12 @@ use std::path::PathBuf;
 
 use capgate_guest::others;
 use capgate_guest::system::symbol;
-use capgate_macho::{Commands, MAX_SIGNATURE, cdhash, header_length};
+use capgate_macho::{Commands, FileType, MAX_SIGNATURE, cdhash, header_length};
 use capgate_policy::decide::LoadedImage;
 use capgate_registry::combination::Hex;
 
 /// Most images that are looked at.
 const MOST: u32 = 20_000;
-/// `MH_EXECUTE`: the program itself, whose identity was decided already.
-const PROGRAM: u32 = 2;
 
 type Count = unsafe extern "C" fn() -> u32;
 type Name = unsafe extern "C" fn(u32) -> *const c_char;
@@ -62,7 +60,8 @@ impl Images {
         let commands = unsafe { commands(entry.header) };
         let Some(commands) = commands else { return Some(LoadedImage { name, sha256: None, cdhash: None }) };
         let is_early = self.early.contains(&(entry.header, entry.path.clone()));
-        if commands.file_type == PROGRAM || (is_early && !commands.links_metal()) {
+        // The program's own identity was decided already.
+        if commands.file_type == FileType::Program || (is_early && !commands.links_metal()) {
             return None;
         }
         // SAFETY: as above.

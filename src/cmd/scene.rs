@@ -6,7 +6,7 @@ mod program;
 use std::io;
 use std::path::Path;
 
-use capgate_policy::decide::{Decision, Input, decide};
+use capgate_policy::decide::{Decision, Input, Seen, decide};
 use capgate_policy::facts::{
     Fact, Facts, MAX_FACTS, MacAddress, Program, Source, guest_model, parse_facts_file,
 };
@@ -44,6 +44,8 @@ pub struct Scene {
     pub program: Option<String>,
     /// The time.
     pub now: Timestamp,
+    /// What a prefix remembers of earlier times.
+    pub seen: Option<Seen>,
 }
 
 impl Scene {
@@ -82,7 +84,7 @@ impl Scene {
             }
             _ => HostState::Missing,
         };
-        Ok(Self { registry, site, facts, host, program: path.flatten(), now })
+        Ok(Self { registry, site, facts, host, program: path.flatten(), now, seen: None })
     }
 
     /// Decides.
@@ -95,7 +97,7 @@ impl Scene {
             facts: &self.facts,
             host: &self.host,
             now: self.now,
-            seen: None,
+            seen: self.seen,
         })
     }
 
@@ -136,7 +138,8 @@ fn site(ui: &Ui, path: &Path) -> Result<Option<SitePolicy>, SiteDoubt> {
     })
 }
 
-fn facts_file(ui: &Ui, path: &Path) -> Result<Facts, Failure> {
+/// Reads a facts file.
+pub fn facts_file(ui: &Ui, path: &Path) -> Result<Facts, Failure> {
     let name = path.display().to_string();
     let bytes = file::read(path, MAX_FACTS as u64)
         .map_err(|e| Failure::failed(format!("the facts file `{name}` cannot be read: {e}")))?;

@@ -23,7 +23,8 @@ use serde::Serialize;
 use crate::cli::{Color, Format};
 use crate::exit::{Exit, Failure};
 
-const ERROR: Style = AnsiColor::Red.on_default().bold();
+/// How a failure looks.
+pub const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HELP: Style = AnsiColor::Cyan.on_default().bold();
 /// How good news looks.

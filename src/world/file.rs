@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
@@ -43,6 +43,16 @@ pub(crate) fn read_open(file: File, cap: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("has more than the {cap} bytes that are accepted")));
     }
     Ok(bytes)
+}
+
+/// Files of a folder with that extension, sorted; none where it cannot be read.
+pub fn in_folder(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let Ok(entries) = folder.read_dir() else { return Vec::new() };
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut paths: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|e| e == extension)).collect();
+    paths.sort();
+    paths
 }
 
 /// Makes a file that did not exist, with that mode, and sees that it survives a crash.

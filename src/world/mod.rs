@@ -8,7 +8,7 @@ pub mod keyfile;
 pub mod machine;
 pub mod ops;
 pub mod place;
-pub mod process;
+pub mod processes;
 pub mod signals;
 
 /// How many threads may work at once.

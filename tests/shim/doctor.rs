@@ -91,7 +91,7 @@ fn what_is_wrong_with_a_prefix_is_named_with_its_fix() {
     assert_eq!(report.exit, 3);
     report.is("prefix", "failed", "can be written by others");
     report.is("site policy", "failed", "unknown key `mdoe`");
-    report.is("host statement", "failed", "there is none");
+    report.is("host statement", "failed", "host-missing");
     report.is("other shims", "failed", "TART_METAL_APPLE_FAMILY_MAX");
     Guest::mode(&guest.state("registry"), 0o777);
     doctor(&guest, None).is("registry", "failed", "can be written by others");
@@ -109,7 +109,7 @@ fn a_program_that_is_tested_is_known_by_its_file() {
     assert_eq!(report.json["program"]["cdhash"], llama.cdhash().to_string());
     assert_eq!(report.json["program"]["sha256"], llama.sha256());
     // The library here is one for Linux, which no Mac could load.
-    report.is("library", "failed", "needs another kind of library");
+    report.is("library", "failed", "is for another system");
     assert_eq!(report.exit, 3);
     let other = doctor(&guest, Some(&put(&guest, "other", &Image::program("other").bytes())));
     other.is("profile", "failed", "no-profile");
@@ -129,18 +129,18 @@ fn what_keeps_the_loader_from_inserting_is_named_and_never_to_be_signed_away() {
         (
             "hardened",
             program().flags(0x1_0000),
-            "the hardened runtime, without com.apple.security.cs.allow-dyld-environment-variables and com.apple",
+            "the hardened runtime and lacks `com.apple.security.cs.allow-dyld-environment-variables` and `com.apple",
         ),
         (
             "half",
             program().flags(0x1_0000).entitled(&both[..1]),
-            "without com.apple.security.cs.disable-library-validation",
+            "lacks `com.apple.security.cs.disable-library-validation`",
         ),
         ("entitled", program().flags(0x1_0000).entitled(&both), ""),
-        ("validated", program().flags(0x2000), "signed for library validation"),
+        ("validated", program().flags(0x2000), "(library validation)"),
         ("restricted", program().restricted(), "__RESTRICT,__restrict"),
-        ("flagged", program().flags(0x800), "its signature is restricted"),
-        ("platform", program().platform(), "a part of the system"),
+        ("flagged", program().flags(0x800), "is signed as restricted"),
+        ("platform", program().platform(), "one of macOS's own programs"),
     ];
     for (name, image, why) in cases {
         let report = doctor(&guest, Some(&put(&guest, name, &image.bytes())));
@@ -155,7 +155,7 @@ fn what_keeps_the_loader_from_inserting_is_named_and_never_to_be_signed_away() {
     }
     let setuid = put(&guest, "setuid", &program().bytes());
     Guest::mode(&setuid, 0o4755);
-    doctor(&guest, Some(&setuid)).is("injection", "failed", "setuid");
+    doctor(&guest, Some(&setuid)).is("injection", "failed", "changes its user or group");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn images_are_found_as_the_loader_finds_them() {
         format!("[[workload.image]]\nname = \"libggml-metal.dylib\"\ncdhash = \"{}\"\n", ggml.cdhash());
     assert!(human.contains(&block), "{human}");
     fs::remove_file(guest.folder.join("app/lib/libbase.dylib")).unwrap();
-    doctor(&guest, Some(&path)).is("images", "warning", "not found here: @loader_path/libbase.dylib");
+    doctor(&guest, Some(&path)).is("images", "warning", "needs `@loader_path/libbase.dylib`");
     fs::write(guest.folder.join("app/lib/libllama.dylib"), "nothing").unwrap();
     doctor(&guest, Some(&path)).is("images", "failed", "is no Mach-O file");
 }

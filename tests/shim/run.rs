@@ -145,6 +145,25 @@ fn a_library_that_would_end_the_program_is_not_inserted() {
 }
 
 #[test]
+fn a_program_that_env_would_start_is_not_reached_and_it_is_said() {
+    let guest = plan().make();
+    let (script, tool) = (guest.folder.join("script"), guest.folder.join("tool"));
+    fs::copy(&built().ask, &tool).unwrap();
+    fs::write(&script, format!("#!/usr/bin/env -S tool {DEVICE}\n")).unwrap();
+    Guest::mode(&script, 0o755);
+    let path = format!("{}:/usr/bin:/bin", guest.folder.display());
+    let start = |options: &[&str]| {
+        let mut command = command(&guest, options, &[script.to_str().unwrap()]);
+        guest.finish(command.env("PATH", &path))
+    };
+    let ran = start(&[]);
+    assert!(ran.out.starts_with(&format!("{DEVICE} {STOCK}\n")), "{ran:?}");
+    let said = format!("capgate: stock: `/usr/bin/env` would start `{}` without the library", tool.display());
+    assert!(ran.err.starts_with(&said), "{ran:?}");
+    assert_eq!(start(&["--require"]).status, Some(125));
+}
+
+#[test]
 fn a_script_is_its_interpreters_program() {
     let guest = plan().make();
     let script = guest.folder.join("script");

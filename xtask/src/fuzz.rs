@@ -56,5 +56,7 @@ pub fn run(seconds: u64, wanted: &[&str], verbose: bool) -> Result<String, Strin
 /// Fills fuzz/corpus with seeds. What earlier runs found stays there.
 fn seed(verbose: bool) -> Result<(), String> {
     fs::create_dir_all("fuzz/corpus").map_err(|e| format!("fuzz/corpus: {e}"))?;
-    Run::new("python3").arg("fuzz/seeds.py").output("fuzz", verbose).map(drop)
+    Run::new("python3").arg("fuzz/seeds.py").output("fuzz", verbose)?;
+    let line = "run --quiet --locked -p capgate-macho --example seeds -- fuzz/corpus/macho";
+    Run::new("cargo").args(line).output("fuzz", verbose).map(drop)
 }

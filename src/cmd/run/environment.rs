@@ -10,7 +10,7 @@ use capgate_registry::profile::{ShimName, Values};
 use super::foreign::Other;
 
 /// The variable that inserts libraries.
-const INSERT: &str = if cfg!(target_os = "macos") { "DYLD_INSERT_LIBRARIES" } else { "LD_PRELOAD" };
+pub const INSERT: &str = if cfg!(target_os = "macos") { "DYLD_INSERT_LIBRARIES" } else { "LD_PRELOAD" };
 /// What stands between its entries.
 const SEPARATORS: &[u8] = if cfg!(target_os = "macos") { b":" } else { b": " };
 
@@ -22,23 +22,25 @@ const VARIABLES: [(ShimName, &str, &str); 4] = [
     (ShimName::Lunchpail, "LUNCHPAIL_METAL_APPLE_FAMILY_MAX", "LUNCHPAIL_METAL_MAX_THREADGROUP_MEMORY"),
 ];
 
+/// Variables that are set although only a decision may set them.
+pub fn stray() -> Vec<String> {
+    let known = |name: &OsString| others::is_variable(name) || name == "CAPGATE_SHIM";
+    let found = std::env::vars_os().map(|(name, _)| name).filter(known);
+    found.map(|name| name.to_string_lossy().into_owned()).collect()
+}
+
+/// The libraries that somebody inserts already.
+pub fn inserted() -> Vec<OsString> {
+    split(&std::env::var_os(INSERT).unwrap_or_default(), SEPARATORS)
+}
+
 /// Takes every value out that somebody else left for a known shim, and names those that were there.
 pub fn remove_stray(command: &mut Command) -> Vec<String> {
-    let known = |name: &OsString| others::is_variable(name) || name == "CAPGATE_SHIM";
-    let stray: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).filter(known).collect();
+    let stray = stray();
     for name in &stray {
         command.env_remove(name);
     }
-    stray.into_iter().map(|name| name.to_string_lossy().into_owned()).collect()
-}
-
-/// What is set here for a known shim, and libraries of known shims that are inserted.
-pub fn active() -> Vec<String> {
-    let set = std::env::vars_os().map(|(name, _)| name).filter(|name| others::is_variable(name));
-    let set = set.map(|name| name.to_string_lossy().into_owned());
-    let inserted = std::env::var_os(INSERT).unwrap_or_default();
-    let libraries = split(&inserted, SEPARATORS).into_iter().filter(|entry| others::is_library(entry));
-    set.chain(libraries.map(|entry| entry.to_string_lossy().into_owned())).collect()
+    stray
 }
 
 /// The libraries to insert, in order, and variables to set.
@@ -70,8 +72,7 @@ impl Insertion {
 
     /// Adds it to what others insert. A library of ours that stands there already is not inserted twice.
     pub fn apply(self, command: &mut Command) {
-        let inserted = std::env::var_os(INSERT).unwrap_or_default();
-        let mut all: Vec<OsString> = split(&inserted, SEPARATORS);
+        let mut all = inserted();
         all.retain(|entry| !self.libraries.iter().any(|library| library == Path::new(entry)));
         all.extend(self.libraries.into_iter().map(PathBuf::into_os_string));
         command.env(INSERT, all.join(OsStr::new(":")));

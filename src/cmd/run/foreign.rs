@@ -101,7 +101,7 @@ fn digest(library: &Path) -> Result<Sha256Digest, String> {
 }
 
 /// Whose it is by its file name, such as `LumeMetalCapabilities-arm64.dylib`.
-fn named(library: &Path) -> Option<ShimName> {
+pub fn named(library: &Path) -> Option<ShimName> {
     let name = library.file_name()?.to_str()?.to_ascii_lowercase();
     NAMES.iter().find(|(word, _)| name.trim_start_matches("lib").starts_with(word)).map(|(_, name)| *name)
 }

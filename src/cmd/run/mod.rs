@@ -5,7 +5,7 @@
 //! logged here, and a grant follows its written line.
 
 pub mod environment;
-mod foreign;
+pub mod foreign;
 pub mod program;
 
 use std::os::unix::process::CommandExt;
@@ -95,6 +95,9 @@ fn decide(args: &RunArgs, program: &Program) -> Result<(Insertion, String), Stri
         // The library is not inserted to be refused, so this is the place to log it.
         stock @ Decision::Stock(_) => return Err(said_of_stock(&log(stock))),
     };
+    if let Some(why) = program.cut_off() {
+        return Err(why);
+    }
     let prefix = prefix?;
     let own = prefix.library();
     prefix::check_library(&own).map_err(|e| e.to_string())?;
@@ -114,7 +117,7 @@ fn decide(args: &RunArgs, program: &Program) -> Result<(Insertion, String), Stri
 }
 
 /// The prefix that was named, or the one that this program stands in.
-pub fn find_prefix(named: Option<&Path>) -> Result<Prefix, String> {
+fn find_prefix(named: Option<&Path>) -> Result<Prefix, String> {
     let root = match named {
         Some(path) => super::prefix::plain(path).map_err(|failure| failure.message)?,
         None => own_prefix().ok_or("this program is in no prefix; name one with `--prefix`")?,
@@ -122,7 +125,8 @@ pub fn find_prefix(named: Option<&Path>) -> Result<Prefix, String> {
     Prefix::at(&root).map_err(|e| e.to_string())
 }
 
-fn own_prefix() -> Option<PathBuf> {
+/// The prefix that this program stands in.
+pub fn own_prefix() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?.canonicalize().ok()?;
     let folder = own.parent().filter(|folder| folder.file_name().is_some_and(|name| name == "bin"))?;
     folder.parent().map(Path::to_owned)

@@ -7,12 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use capgate_guest::binary::{Binary, chain};
-use capgate_guest::identity;
-use capgate_macho::{Cpu, Signature};
+use capgate_macho::Cpu;
 
-use crate::cmd::doctor::check::Level;
-use crate::cmd::doctor::inject;
-use crate::cmd::doctor::program::running;
+use crate::cmd::doctor::injection;
 use crate::exit::{Exit, Failure};
 
 /// A program that was found.
@@ -43,7 +40,7 @@ pub fn find(name: &OsStr) -> Result<Program, Failure> {
 }
 
 /// The first executable file of that name in `PATH`.
-fn look_up(name: &OsStr) -> Option<PathBuf> {
+pub fn look_up(name: &OsStr) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     };
@@ -57,29 +54,25 @@ pub fn not_started(name: &OsStr, error: &io::Error) -> Failure {
 }
 
 impl Program {
-    /// The files that are started before the program itself.
-    pub fn before(&self) -> &[(PathBuf, Binary)] {
-        self.started.split_last().map_or(&[], |(_, before)| before)
+    /// Why the library would not reach the program: `env` starts it, and the library ends where it was loaded, so that
+    /// children see nothing of it.
+    pub fn cut_off(&self) -> Option<String> {
+        let (_, before) = self.started.split_last()?;
+        let (starter, _) = before.iter().find(|(_, binary)| !matches!(binary, Binary::Script(..)))?;
+        Some(format!(
+            "`{}` would start `{}` without the library; start that itself, with the script as its first argument",
+            starter.display(),
+            self.identified.display()
+        ))
     }
 
     /// The loader ignores inserted libraries of some programs, and takes the variable away for those behind them.
     pub fn takes_libraries(&self) -> Result<(), String> {
-        for (path, binary) in &self.started {
-            if !matches!(binary, Binary::MachO(_)) {
-                continue;
-            }
-            let shown = path.display();
-            let slices = identity::parts_of_file(path).map_err(|e| format!("`{shown}` {e}"))?;
-            let slices = slices.map_err(|e| format!("`{shown}` {e}"))?;
-            let Some((_, (commands, signature))) = running(&slices) else { continue };
-            let signature = signature.as_deref().map(Signature::parse).transpose();
-            let signature = signature.map_err(|e| format!("`{shown}` {e}"))?;
-            let check = inject::check(path, commands, signature.as_ref());
-            if check.level == Level::Failed {
-                return Err(format!("`{shown}`: {}; `capgate doctor` says more", check.text));
-            }
+        let files = self.started.iter().filter(|(_, binary)| matches!(binary, Binary::MachO(_)));
+        match files.map(|(path, _)| injection::refused(path)).find(Option::is_some).flatten() {
+            None => Ok(()),
+            Some(why) => Err(format!("{why}; `capgate doctor` says more")),
         }
-        Ok(())
     }
 
     /// The loader ends a program whose inserted library it cannot load, so the library must have code for every
@@ -108,15 +101,22 @@ impl Program {
 
 /// The processor that a file runs on here and that the library has no code for.
 fn missing(path: &Path, slices: &[Cpu], offered: &[Cpu]) -> Option<Cpu> {
-    let is_system = ["/usr/bin", "/usr/sbin", "/usr/libexec", "/bin", "/sbin", "/System"]
-        .iter()
-        .any(|folder| path.starts_with(folder));
+    runs_as(path, slices).filter(|runs| !offered.contains(runs))
+}
+
+/// The processor whose code of a file runs on a Mac with Apple's own chip.
+pub fn runs_as(path: &Path, slices: &[Cpu]) -> Option<Cpu> {
     // Of a universal file the system's own runs with pointer authentication, anybody else's without.
-    let order = if is_system {
+    let order = if is_systems_own(path) {
         [Cpu::Arm64e, Cpu::Arm64, Cpu::X86_64]
     } else {
         [Cpu::Arm64, Cpu::Arm64e, Cpu::X86_64]
     };
-    let runs = order.into_iter().find(|cpu| slices.contains(cpu)).or_else(|| slices.first().copied())?;
-    (!offered.contains(&runs)).then_some(runs)
+    order.into_iter().find(|cpu| slices.contains(cpu)).or_else(|| slices.first().copied())
+}
+
+/// Tells whether macOS keeps its own programs there.
+pub fn is_systems_own(path: &Path) -> bool {
+    const FOLDERS: [&str; 6] = ["/usr/bin", "/usr/sbin", "/usr/libexec", "/bin", "/sbin", "/System"];
+    FOLDERS.iter().any(|folder| path.starts_with(folder))
 }

@@ -11,6 +11,9 @@ use crate::exit::Failure;
 use crate::ui::progress;
 
 /// The program behind `sha256:…`, `cdhash:…` or a path, and the path where it was one.
+///
+/// A file is known by its SHA-256, and where it is a signed Mach-O by the cdhash of the slice that a guest runs too, as
+/// the library knows it.
 pub fn identify(text: &str) -> Result<(Program, Option<String>), Failure> {
     if text.starts_with("sha256:") || text.starts_with("cdhash:") {
         let program = match text.parse::<Workload>() {
@@ -26,8 +29,7 @@ pub fn identify(text: &str) -> Result<(Program, Option<String>), Failure> {
     };
     let size = path.metadata().map_err(error)?.len();
     let bar = progress::bytes("hashing", size);
-    let program = identity::of_program_watched(path, &mut |done| bar.set_position(done));
+    let program = identity::of_program_with(path, &mut |done| bar.set_position(done));
     bar.finish_and_clear();
-    let program = program.map_err(error)?;
-    Ok((program, Some(text.to_owned())))
+    Ok((program.map_err(error)?, Some(text.to_owned())))
 }
