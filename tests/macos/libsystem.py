@@ -185,6 +185,12 @@ class LibSystem:
         self.environment.pop(self.m.text(self.m.argument(0)), None)
         return 0
 
+    def c__NSGetEnviron(self):
+        """`char ***`: where the variables are listed, at this moment."""
+        texts = [self.m.put(name + b"=" + value + b"\0") for name, value in self.environment.items()]
+        listed = self.m.put(struct.pack(f"<{len(texts) + 1}Q", *texts, 0))
+        return self.m.put(struct.pack("<Q", listed))
+
     # Files
 
     def c_open(self):
@@ -230,6 +236,10 @@ class LibSystem:
     def c_lstat(self):
         path, to = self.m.text(self.m.argument(0)), self.m.argument(1)
         return self._try(lambda: self.m.write(to, self.files.do_lstat(path)) or 0)
+
+    def c_stat(self):
+        path, to = self.m.text(self.m.argument(0)), self.m.argument(1)
+        return self._try(lambda: self.m.write(to, self.files.do_stat(path)) or 0)
 
     def c_fstat(self):
         number, to = self.m.signed(0), self.m.argument(1)

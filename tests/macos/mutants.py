@@ -95,10 +95,9 @@ def on_disk(library, helper, folder, selector, offset):
     changed = folder + ".dylib"
     shutil.copyfile(library, changed)
     with open(changed, "r+b") as file:
+        # No instruction ends with a zero byte.
         file.seek(offset + 3)
-        byte = file.read(1)[0]
-        file.seek(offset + 3)
-        file.write(bytes([byte ^ 0x40]))
+        file.write(bytes(1))
     guest = Guest(folder, changed)
     make_states(helper, {guest: plan()})
     try:
