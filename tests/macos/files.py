@@ -42,6 +42,9 @@ class Files:
         self.opened = []
         self.said = {1: bytearray(), 2: bytearray()}
         self.broken_writes = None
+        # What the standard streams are: `open`, `full`, `broken` (nobody reads) or `closed`.
+        self.streams = {0: "open", 1: "open", 2: "open"}
+        self.places = {0: 1000, 1: 1001, 2: 1002}
 
     def host(self, path):
         text = os.fsdecode(path)
@@ -105,6 +108,11 @@ class Files:
 
     def do_write(self, number, data):
         if number in self.said:
+            if self.streams[number] == "full":
+                raise AssertionError("a write to a full pipe would block")
+            if self.streams[number] != "open":
+                broken = self.streams[number] == "broken"
+                raise OSError(errno.EPIPE if broken else errno.EBADF, "nobody reads")
             self.said[number] += data
             return len(data)
         descriptor = self.descriptor(number)
@@ -124,19 +132,25 @@ class Files:
         found = os.lstat(host)
         return layout(found, self._owner(host))
 
-    def do_stat(self, path):
-        text = self.resolve(path)
-        return layout(os.stat(self.root + text), self._owner(self.root + text))
+    def state(self, number):
+        """What poll finds: POLLOUT, POLLHUP or POLLNVAL, which have the same numbers everywhere."""
+        if number not in self.streams:
+            return 0x4 if number in self.open else 0x20
+        return {"open": 0x4, "full": 0, "broken": 0x10, "closed": 0x20}[self.streams[number]]
 
     def do_fstat(self, number):
-        if number in self.said:
-            # A terminal, by and large: a character device of this user.
-            return layout(os.stat("/dev/null"), self.user)
+        if self.streams.get(number, "closed") != "closed":
+            return pipe(self.places[number])
         descriptor, path = self.open[number] if number in self.open else (None, None)
         if descriptor is None:
             raise OSError(errno.EBADF, "is not open")
         found = os.fstat(descriptor)
         return layout(found, self._owner(self.root + path))
+
+
+def pipe(place):
+    """`struct stat` of a standard stream, with its inode number."""
+    return struct.pack("<iHHQII", 7, modes.S_IFIFO | 0o600, 1, place, 0, 0).ljust(144, b"\0")
 
 
 def layout(found, owner):

@@ -193,6 +193,8 @@ class Process:
         """Nothing may be left behind: open files, held locks, words on standard output."""
         if self.files.open:
             raise AssertionError(f"after {what} files are open: {self.files.open}")
+        if self.system.blocked or self.system.pending:
+            raise AssertionError(f"after {what} signals are blocked or pending")
         if self.system.locked:
             raise AssertionError(f"after {what} locks are held")
         if self.files.said[1]:

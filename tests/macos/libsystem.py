@@ -24,6 +24,7 @@ class LibSystem:
         self.random = 0
         self.errno = machine.put(bytes(8))
         self.locked = set()
+        self.blocked = self.pending = 0
         self.thread_locals = None
         self.thread_block = None
         self.slept = 0
@@ -224,7 +225,16 @@ class LibSystem:
 
     def c_write(self):
         number, data = self.m.signed(0), self.m.read(self.m.argument(1), self.m.argument(2))
-        return self._try(lambda: self.files.do_write(number, data))
+        self._guarded()
+
+        def work():
+            try:
+                return self.files.do_write(number, data)
+            except BrokenPipeError:
+                self.pending |= self._bit(13)
+                raise
+
+        return self._try(work)
 
     def c_writev(self):
         number, data = self.m.signed(0), b""
@@ -239,7 +249,7 @@ class LibSystem:
 
     def c_stat(self):
         path, to = self.m.text(self.m.argument(0)), self.m.argument(1)
-        return self._try(lambda: self.m.write(to, self.files.do_stat(path)) or 0)
+        return self._try(lambda: self.m.write(to, self.files.do_lstat(os.fsencode(self.files.resolve(path)))) or 0)
 
     def c_fstat(self):
         number, to = self.m.signed(0), self.m.argument(1)
@@ -251,42 +261,62 @@ class LibSystem:
             raise Fault("realpath into a buffer of the caller")
         return self._try(lambda: self.m.put(os.fsencode(self.files.resolve(path)) + b"\0"), 0)
 
-    # Signals: none ever arrives, and the masks are only kept
+    # Signals: a set is 32 bits, and only a write to a broken pipe makes one pending
 
     def c_sigemptyset(self):
         self.m.write(self.m.argument(0), bytes(4))
         return 0
 
     def c_sigaddset(self):
-        to, signal = self.m.argument(0), self.m.signed(1)
-        mask = int.from_bytes(self.m.read(to, 4), "little") | 1 << (signal - 1)
-        self.m.write(to, mask.to_bytes(4, "little"))
+        to = self.m.argument(0)
+        self.m.write(to, (self.m.number(to, 4) | self._bit(self.m.signed(1))).to_bytes(4, "little"))
         return 0
 
     def c_sigismember(self):
-        mask = int.from_bytes(self.m.read(self.m.argument(0), 4), "little")
-        return mask >> (self.m.signed(1) - 1) & 1
+        return int(bool(self.m.number(self.m.argument(0), 4) & self._bit(self.m.signed(1))))
 
     def c_sigpending(self):
-        self.m.write(self.m.argument(0), bytes(4))
+        self.m.write(self.m.argument(0), self.pending.to_bytes(4, "little"))
         return 0
 
     def c_pthread_sigmask(self):
-        old = self.m.argument(2)
+        how, new, old = self.m.signed(0), self.m.argument(1), self.m.argument(2)
         if old:
-            self.m.write(old, bytes(4))
+            self.m.write(old, self.blocked.to_bytes(4, "little"))
+        if new:
+            mask = self.m.number(new, 4)
+            # SIG_BLOCK, SIG_UNBLOCK and SIG_SETMASK of macOS.
+            self.blocked = {1: self.blocked | mask, 2: self.blocked & ~mask, 3: mask}[how]
+            if self.pending & ~self.blocked:
+                raise Fault("a signal that a write caused reaches the program")
         return 0
 
     def c_sigwait(self):
-        raise Fault("it waits for a signal, and none is pending")
+        found = self.m.number(self.m.argument(0), 4) & self.pending
+        if not found:
+            raise Fault("it waits for a signal, and none is pending")
+        self.pending &= ~found
+        self.m.write(self.m.argument(1), found.bit_length().to_bytes(4, "little"))
+        return 0
+
+    @staticmethod
+    def _bit(signal):
+        return 1 << (signal - 1)
+
+    def _guarded(self):
+        """A write can cause each of these: SIGPIPE, SIGTTOU, SIGXFSZ."""
+        wanted = self._bit(13) | self._bit(22) | self._bit(25)
+        if self.blocked & wanted != wanted:
+            raise Fault("a write that a signal could end the process at")
 
     def c_poll(self):
         asked, count, wait = self.m.argument(0), self.m.argument(1), self.m.signed(2)
         if count != 1 or wait != 0:
             raise Fault(f"poll of {count} descriptors for {wait} ms")
         number, events, _ = struct.unpack("<ihh", self.m.read(asked, 8))
-        self.m.write(asked, struct.pack("<ihh", number, events, events & 4))
-        return 1
+        found = self.files.state(number) & (events | 0x38)
+        self.m.write(asked, struct.pack("<ihh", number, events, found))
+        return int(found != 0)
 
     # Threads: there is one
 

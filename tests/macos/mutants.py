@@ -30,18 +30,24 @@ def check(library, helper, folder):
         if start != begin:
             result.failed.append(f"the replacement of `{selector}` does not begin a function")
             continue
+        seen = []
         run = sorted(instructions(process, device, start, end))
         for address in run:
             last = process.machine.read(address + 3, 1)[0]
             for bit in BITS:
                 changed += 1
-                noticed += is_noticed(process, device, address + 3, last ^ bit)
+                if is_noticed(process, device, address + 3, last ^ bit):
+                    seen.append((address + 3 - process.image.slide, last ^ bit))
             # No instruction ends with a zero byte. What is not noticed then never runs.
             cleared += 1
             if not is_noticed(process, device, address + 3, 0):
                 result.failed.append(f"`{selector}` does not need its instruction at +{address - start:#x}")
-        offset = run[len(run) // 2] - process.image.slide
-        result.failed += on_disk(library, helper, f"{folder}/{selector.rstrip(':')}", selector, offset)
+        noticed += len(seen)
+        if not seen:
+            result.failed.append(f"no change of `{selector}` is noticed")
+            continue
+        offset, byte = seen[len(seen) // 2]
+        result.failed += on_disk(library, helper, f"{folder}/{selector.rstrip(':')}", offset, byte)
     if process.answers(device) != GRANTED:
         result.failed.append("the changes of the hooks were not undone")
     if changed == 0:
@@ -90,14 +96,13 @@ def patch(machine, address, data):
     machine.uc.ctl_remove_cache(address & ~3, (address & ~3) + 4)
 
 
-def on_disk(library, helper, folder, selector, offset):
+def on_disk(library, helper, folder, offset, byte):
     """The same with a changed file, from its constructor on. (`__TEXT` begins the file.)"""
     changed = folder + ".dylib"
     shutil.copyfile(library, changed)
     with open(changed, "r+b") as file:
-        # No instruction ends with a zero byte.
-        file.seek(offset + 3)
-        file.write(bytes(1))
+        file.seek(offset)
+        file.write(bytes([byte]))
     guest = Guest(folder, changed)
     make_states(helper, {guest: plan()})
     try:
@@ -105,4 +110,4 @@ def on_disk(library, helper, folder, selector, offset):
         found = process.answers(process.device())
     except (Fault, AssertionError):
         return []
-    return [f"`{selector}` with a changed byte in its file answers as before"] if found == GRANTED else []
+    return [f"a file with byte {offset:#x} changed answers as before"] if found == GRANTED else []

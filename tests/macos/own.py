@@ -35,6 +35,7 @@ def the_same_device_twice(guest):
     device = process.device()
     process.runtime.send(device, "initGPUFamilySupport")
     demand(process.answers(device) == GRANTED, "the second time changed it")
+    # Both answers, and `dealloc`.
     demand(process.runtime.changes.count(("add", "AppleParavirtDevice")) == 3, "methods were added again")
 
 
@@ -51,6 +52,39 @@ def a_device_that_changes_itself(guest):
     process.machine.write(device + 8, (1007).to_bytes(4, "little"))
     families, memory = process.answers(device)
     demand((1007 in families, 1009 in families, memory) == (True, False, 32768), f"{families} {memory}")
+
+
+def a_device_where_another_was(guest):
+    """A device goes, and one that was never set up comes to stand at the same place."""
+    process = guest.start()
+    device = process.device()
+    demand(process.answers(device) == GRANTED, "the device is not granted")
+    process.runtime.send(device, "dealloc")
+    demand(process.answers(device) == STOCK, f"what came after it answers {process.answers(device)}")
+
+
+def nobody_listens(guest):
+    """A grant does not depend on standard error, and nothing that happens to it ends or blocks the process."""
+    for state in ("full", "broken", "closed"):
+        guest.prepare = lambda process, state=state: process.files.streams.update({2: state})
+        process = guest.start()
+        demand(process.answers(process.device()) == GRANTED, f"standard error is {state}: not granted")
+        demand(process.said() == "", f"standard error is {state}: it said {process.said()}")
+    # Broken between the look and the write.
+    guest.prepare = lambda process: setattr(process.files, "state", lambda _number: 4) or process.files.streams.update(
+        {2: "broken"}
+    )
+    process = guest.start()
+    demand(process.answers(process.device()) == GRANTED, "standard error breaks: not granted")
+
+
+def another_file_behind_standard_error(guest):
+    """What the program put there since is not written to."""
+    process = guest.start()
+    said = process.said()
+    process.files.places[2] = 2000
+    demand(process.answers(process.device()) == GRANTED, "it is not granted")
+    demand(process.said() == said and said, f"it wrote into another file: {process.said()}")
 
 
 def environment(guest):
@@ -130,7 +164,7 @@ def c_interface(guest):
     demand(small("supports_family", handle, 1009, 0) == 0, "a device was granted that nobody judged")
     demand(small("device", handle, name, 1005, 32768) == 1, "the device was refused")
     asked = {family: small("supports_family", handle, family, 0) for family in (1000, 1001, 1009, 1010, 3003, -1)}
-    # A device that is not even of family 1001 is not the one that was judged.
+    # Its own answer to 1001 is not what was tested, so it stays.
     demand(asked == {1000: 0, 1001: 0, 1009: 1, 1010: 0, 3003: 0, -1: 0}, f"the families are {asked}")
     demand(small("supports_family", handle, 3003, 1) == 1, "an own answer was changed")
     demand(call("threadgroup_memory", handle, 32768) == 65536, "the memory of a device")
@@ -147,6 +181,9 @@ CHECKS = [
     the_same_device_twice,
     the_constructor_twice,
     a_device_that_changes_itself,
+    a_device_where_another_was,
+    nobody_listens,
+    another_file_behind_standard_error,
     environment,
     quiet,
     merely_linked,
