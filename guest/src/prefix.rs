@@ -175,9 +175,18 @@ fn check_plain(path: &Path) -> Result<(), Unsafe> {
     }
 }
 
+/// A file stands on its folder's volume, so that volumes are asked for here alone.
 fn check_folder(folder: &Path) -> Result<(), Unsafe> {
     let metadata = fs::symlink_metadata(folder).map_err(|e| Unsafe::io(folder, &e))?;
-    check(folder, &metadata, metadata.is_dir(), "is not a folder")
+    check(folder, &metadata, metadata.is_dir(), "is not a folder")?;
+    if system::ignores_owners(&name_of(folder)?) {
+        return Err(Unsafe::new(folder, "is on a volume that ignores who owns a file"));
+    }
+    Ok(())
+}
+
+fn name_of(path: &Path) -> Result<CString, Unsafe> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| Unsafe::new(path, "has no proper name"))
 }
 
 fn check(path: &Path, metadata: &Metadata, is_kind: bool, other: &str) -> Result<(), Unsafe> {
@@ -195,9 +204,7 @@ fn check(path: &Path, metadata: &Metadata, is_kind: bool, other: &str) -> Result
         let mode = metadata.mode() & 0o7777;
         return Err(Unsafe::new(path, format!("can be written by others (mode {mode:o})")));
     }
-    let name =
-        CString::new(path.as_os_str().as_bytes()).map_err(|_| Unsafe::new(path, "has no proper name"))?;
-    if system::acl_allows(&name) {
+    if system::acl_allows(&name_of(path)?) {
         return Err(Unsafe::new(path, "has an access control list that allows more than its mode"));
     }
     Ok(())

@@ -1,4 +1,6 @@
 //! What macOS answers in libSystem, asked through `dlsym`, each answer checked before it is believed.
+//!
+//! On macOS only Apple's own libraries are asked: a program may export a function of the same name.
 #![allow(unsafe_code, reason = "these are C functions; each block says why it is sound")]
 
 use std::ffi::{CStr, OsString, c_char, c_int, c_uint, c_void};
@@ -22,10 +24,25 @@ const ACL_DENY: c_int = 2;
 /// A list has at most 128 entries (`ACL_MAX_ENTRIES`).
 const MOST_ENTRIES: usize = 128;
 
-/// The address of a function of the process by its name, if any loaded library has it.
+/// Where functions are looked for on macOS.
+const LIBRARIES: [&CStr; 2] = [c"/usr/lib/libSystem.B.dylib", c"/usr/lib/libobjc.A.dylib"];
+
+/// The address of a function of the system, or of a variable, by its name.
+///
+/// On Linux, for the tests, any library may have it: their stand-in is one of many.
 pub fn symbol(name: &CStr) -> Option<ptr::NonNull<c_void>> {
-    // SAFETY: the name ends in a zero byte, and dlsym keeps nothing of it.
-    ptr::NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
+    let found = |library| {
+        // SAFETY: the name ends in a zero byte, and dlsym keeps nothing of it.
+        ptr::NonNull::new(unsafe { libc::dlsym(library, name.as_ptr()) })
+    };
+    if !cfg!(target_os = "macos") {
+        return found(libc::RTLD_DEFAULT);
+    }
+    LIBRARIES.iter().find_map(|library| {
+        // SAFETY: as above. A library that is loaded already is given, and none is loaded.
+        let handle = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        if handle.is_null() { None } else { found(handle) }
+    })
 }
 
 /// Finds a C function and takes it for one of type `$type`.
@@ -42,6 +59,7 @@ type CsOps = unsafe extern "C" fn(libc::pid_t, c_uint, *mut c_void, usize) -> c_
 type ExecutablePath = unsafe extern "C" fn(*mut c_char, *mut u32) -> c_int;
 type IsSetugid = unsafe extern "C" fn() -> c_int;
 
+type VmRead = unsafe extern "C" fn(c_uint, u64, u64, u64, *mut u64) -> c_int;
 type GetHostUuid = unsafe extern "C" fn(*mut u8, *const libc::timespec) -> c_int;
 type AclGet = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
 type AclEntry = unsafe extern "C" fn(*mut c_void, c_int, *mut *mut c_void) -> c_int;
@@ -181,6 +199,39 @@ pub fn acl_allows(path: &CStr) -> bool {
     // SAFETY: freed once.
     unsafe { free(list) };
     allows
+}
+
+/// Tells whether the volume that holds `path` keeps no owners: there a file belongs to whoever asks.
+#[cfg(target_os = "macos")]
+pub fn ignores_owners(path: &CStr) -> bool {
+    let mut found = std::mem::MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: the path ends in a zero byte, and statfs fills the structure; an all-zero one is a valid value too.
+    let found = unsafe {
+        if libc::statfs(path.as_ptr(), found.as_mut_ptr()) != 0 {
+            return true;
+        }
+        found.assume_init()
+    };
+    found.f_flags & libc::MNT_IGNORE_OWNERSHIP.cast_unsigned() != 0
+}
+
+/// Linux has no such volumes.
+#[cfg(not(target_os = "macos"))]
+pub fn ignores_owners(_: &CStr) -> bool {
+    false
+}
+
+/// A copy of mapped memory; `None` where it is not mapped, or not any more. The kernel reads it, so that memory which
+/// another thread gives back is an answer and no fault.
+pub fn copy_of(address: u64, length: usize) -> Option<Vec<u8>> {
+    let read = function!(c"mach_vm_read_overwrite" as VmRead)?;
+    // SAFETY: a variable of that name holds the task's port, a `mach_port_t`, as `mach_init.h` says.
+    let task = unsafe { symbol(c"mach_task_self_")?.cast::<c_uint>().read() };
+    let mut copy = vec![0u8; length];
+    let mut copied = 0u64;
+    // SAFETY: at most `length` bytes are written where `copy` has them.
+    let status = unsafe { read(task, address, length as u64, copy.as_mut_ptr() as u64, &raw mut copied) };
+    (status == 0 && copied == length as u64).then_some(copy)
 }
 
 /// The kernel's code directory hash of this process.

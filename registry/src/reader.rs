@@ -51,6 +51,11 @@ pub struct Reader {
 
 /// Reads and verifies the chain of trust up to `version`, or as far as it goes.
 pub fn read_chain(store: &dyn Store, pin: &Hash, version: Option<u64>) -> Result<Chain, Doubt> {
+    let notes = read_trust(store, version)?;
+    Chain::open(notes.iter().map(Vec::as_slice), pin).map_err(|e| trust_doubt(&e))
+}
+
+fn read_trust(store: &dyn Store, version: Option<u64>) -> Result<Vec<Vec<u8>>, Doubt> {
     let cap = MAX_TRUST as u64;
     let mut notes: Vec<Vec<u8>> = Vec::new();
     for version in 1..=version.unwrap_or(MAX_VERSIONS).min(MAX_VERSIONS) {
@@ -63,7 +68,7 @@ pub fn read_chain(store: &dyn Store, pin: &Hash, version: Option<u64>) -> Result
             Err(e) => return Err(unreadable(&e)),
         }
     }
-    Chain::open(notes.iter().map(Vec::as_slice), pin).map_err(|e| trust_doubt(&e))
+    Ok(notes)
 }
 
 /// Name of one version of the trust.
@@ -125,7 +130,9 @@ pub fn judge_age(latest: &Latest, chain: &Chain, anchor: &Anchor) -> Result<(), 
 impl Reader {
     /// Verifies trust, `latest.note` and the snapshot's tree, in that order.
     pub fn open(store: &dyn Store, anchor: &Anchor) -> Result<Self, Doubt> {
-        let chain = read_chain(store, &anchor.pin, None)?;
+        let trust = read_trust(store, None)?;
+        let chain =
+            Chain::open_pinned(trust.iter().map(Vec::as_slice), &anchor.pin).map_err(|e| trust_doubt(&e))?;
         let latest = read_latest(store, &chain)?;
         if latest.trust > chain.current().version {
             return Err(Doubt::Rollback(format!("`{}` is missing", trust_path(latest.trust))));

@@ -77,6 +77,20 @@ fn versions_come_in_order_and_never_take_force_earlier() {
 }
 
 #[test]
+fn the_first_version_is_signed_for_those_who_audit_and_pinned_for_those_who_read() {
+    let stranger = key("stranger.test", 9);
+    let one = signed(&first(), &[&stranger]);
+    assert!(too_few(open(std::slice::from_ref(&one))));
+    let pin = Hash::of(&one);
+    assert_eq!(Chain::open_pinned([one.as_slice()], &pin).unwrap().current().version, 1);
+    // The second version needs the first one's root all the same, and another pin is another registry.
+    let next = signed(&Trust { version: 2, ..first() }, &[&stranger]);
+    assert!(too_few(Chain::open_pinned([one.as_slice(), &next], &pin)));
+    let other = Chain::open_pinned([one.as_slice()], &Hash::of(&next));
+    assert!(matches!(other, Err(TrustError::NotPinned { .. })), "{other:?}");
+}
+
+#[test]
 fn another_first_root_is_refused_whoever_signed_it() {
     let root = key("root.test", 1);
     let one = signed(&first(), &[&root]);

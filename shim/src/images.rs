@@ -1,7 +1,8 @@
 //! The images that may touch Metal: those that link it, and those that came after the library.
 //!
 //! Each is known by its cdhash, computed from the code signature as it is mapped: no file is opened. The signature is no
-//! part of what it signs, so this says which image it was loaded as, not what somebody wrote over it since.
+//! part of what it signs, so this says which image it was loaded as, not what somebody wrote over it since. The kernel
+//! copies what is read, since another thread may unload an image meanwhile: then it is one that cannot be understood.
 #![allow(unsafe_code, reason = "reads mapped images and the loader's list; each block says why it is sound")]
 
 use std::collections::BTreeSet;
@@ -9,7 +10,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::path::PathBuf;
 
 use capgate_guest::others;
-use capgate_guest::system::symbol;
+use capgate_guest::system::{copy_of, symbol};
 use capgate_macho::{Commands, FileType, MAX_SIGNATURE, cdhash, header_length};
 use capgate_policy::decide::LoadedImage;
 use capgate_registry::combination::Hex;
@@ -24,13 +25,13 @@ type Header = unsafe extern "C" fn(u32) -> *const c_void;
 /// What is loaded, compared with what was loaded at the start.
 pub struct Images {
     own: PathBuf,
-    early: BTreeSet<(usize, PathBuf)>,
+    early: BTreeSet<(u64, PathBuf)>,
 }
 
 /// One entry of the loader's list.
 struct Entry {
     path: PathBuf,
-    header: usize,
+    header: u64,
 }
 
 impl Images {
@@ -56,16 +57,14 @@ impl Images {
 
     fn look(&self, entry: &Entry) -> Option<LoadedImage> {
         let name = entry.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        // SAFETY: the loader lists images that are mapped.
-        let commands = unsafe { commands(entry.header) };
+        let commands = commands(entry.header);
         let Some(commands) = commands else { return Some(LoadedImage { name, sha256: None, cdhash: None }) };
         let is_early = self.early.contains(&(entry.header, entry.path.clone()));
         // The program's own identity was decided already.
         if commands.file_type == FileType::Program || (is_early && !commands.links_metal()) {
             return None;
         }
-        // SAFETY: as above.
-        let cdhash = unsafe { mapped_cdhash(entry.header, &commands) }.map(Hex);
+        let cdhash = mapped_cdhash(entry.header, &commands).map(Hex);
         Some(LoadedImage { name, sha256: None, cdhash })
     }
 }
@@ -94,45 +93,27 @@ fn list() -> Option<Vec<Entry>> {
         }
         // SAFETY: the loader's own name of an image, ended by a zero byte.
         let path = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
-        entries.push(Entry { path: PathBuf::from(path), header: header as usize });
+        entries.push(Entry { path: PathBuf::from(path), header: header as u64 });
     }
     // SAFETY: as above. Where something was unloaded meanwhile, an image may have been passed over.
     (unsafe { count_of() } == count).then_some(entries)
 }
 
-/// Header and load commands of a mapped image.
-///
-/// # Safety
-/// An image is mapped at `header`, its load commands included, as the loader leaves it.
-unsafe fn commands(header: usize) -> Option<Commands> {
-    // SAFETY: every image has a header of 32 bytes.
-    let start = unsafe { bytes(header, 32) };
-    let length = header_length(start).ok()?;
-    // SAFETY: the loader read the commands from there before it mapped the rest.
-    Commands::parse(unsafe { bytes(header, length) }).ok()
+/// Header and load commands of the image that is mapped at `header`.
+fn commands(header: u64) -> Option<Commands> {
+    let length = header_length(&copy_of(header, 32)?).ok()?;
+    Commands::parse(&copy_of(header, length)?).ok()
 }
 
-/// The cdhash of a mapped image.
-///
-/// # Safety
-/// An image with these commands is mapped at `header`.
-unsafe fn mapped_cdhash(header: usize, commands: &Commands) -> Option<[u8; 20]> {
+/// The cdhash of the image with these commands that is mapped at `header`.
+fn mapped_cdhash(header: u64, commands: &Commands) -> Option<[u8; 20]> {
     let (signature, linkedit) = (commands.signature?, commands.linkedit?);
     let from = u64::from(signature.offset).checked_sub(linkedit.offset)?;
     let end = from.checked_add(signature.size.into())?;
     if end > linkedit.size || signature.size > MAX_SIGNATURE {
         return None;
     }
-    let slide = (header as u64).wrapping_sub(commands.text_address?);
+    let slide = header.wrapping_sub(commands.text_address?);
     let address = linkedit.address.wrapping_add(slide).checked_add(from)?;
-    let length = usize::try_from(signature.size).ok()?;
-    // SAFETY: the range lies within a segment that the loader mapped as a whole.
-    cdhash(unsafe { bytes(usize::try_from(address).ok()?, length) }).ok()
-}
-
-/// # Safety
-/// `length` bytes are mapped at `address` and stay so.
-unsafe fn bytes<'a>(address: usize, length: usize) -> &'a [u8] {
-    // SAFETY: as promised.
-    unsafe { std::slice::from_raw_parts(address as *const u8, length) }
+    cdhash(&copy_of(address, usize::try_from(signature.size).ok()?)?).ok()
 }

@@ -95,6 +95,9 @@ def state_cases():
             lambda guest, place=place: os.chmod(guest.host(place), 0o777),
             says="can be written by others",
         )
+        if place != LIBRARY:
+            volume = lambda guest, shown=shown: guest.mac.update(ownerless=(shown,))
+            yield Case(f"{shown}: on a volume without owners", DOUBTS, volume, says="ignores who owns a file")
         for kind, reason in (("allow", DOUBTS), ("deny", None)):
             lists = lambda guest, shown=shown, kind=kind: guest.mac.update(lists={shown: kind})
             says = "access control list" if reason else ""

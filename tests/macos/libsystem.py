@@ -11,6 +11,9 @@ from files import number_of
 from machine import Fault
 
 HANDLE = 0x1234_5000
+# Libraries that are loaded in every process, which dlsym may ask.
+LIBRARIES = {"/usr/lib/libSystem.B.dylib": 0x1234_6000, "/usr/lib/libobjc.A.dylib": 0x1234_7000}
+NOLOAD = 0x10
 
 
 class LibSystem:
@@ -30,6 +33,7 @@ class LibSystem:
         self.slept = 0
         # Names that dlsym finds beside those imported, by other stand-ins.
         self.others = {}
+        self.variables = {}
         self.asked = set()
         self.traps = {}
         self.library_path = b""
@@ -255,6 +259,14 @@ class LibSystem:
         number, to = self.m.signed(0), self.m.argument(1)
         return self._try(lambda: self.m.write(to, self.files.do_fstat(number)) or 0)
 
+    def c_statfs(self):
+        """`struct statfs` of macOS, 2,168 bytes, of which only the flags say something."""
+        path, to = self.m.text(self.m.argument(0)), self.m.argument(1)
+        self._try(lambda: self.files.do_lstat(path))
+        flags = 0x0020_0000 if path.decode() in self.others.get("volumes without owners", ()) else 0
+        self.m.write(to, bytes(64) + struct.pack("<I", flags | 0x0400_5000) + bytes(2168 - 68))
+        return 0
+
     def c_realpath(self):
         path = self.m.text(self.m.argument(0))
         if self.m.argument(1):
@@ -372,10 +384,15 @@ class LibSystem:
 
     def c_dlsym(self):
         name = self.m.text(self.m.argument(1)).decode()
-        # RTLD_DEFAULT of macOS.
-        if self.m.argument(0) != (1 << 64) - 2:
-            raise Fault(f"dlsym of `{name}` in a single library")
+        # Each name in the library that has it: anywhere else the program's own could be found first.
+        if self.m.argument(0) not in LIBRARIES.values():
+            raise Fault(f"dlsym of `{name}` in {self.m.argument(0):#x}")
+        is_objc = name.split("_")[0] in ("objc", "object", "class", "method", "sel")
+        if self.m.argument(0) != LIBRARIES["/usr/lib/libobjc.A.dylib" if is_objc else "/usr/lib/libSystem.B.dylib"]:
+            return 0
         self.asked.add(name)
+        if name in self.variables:
+            return self.variables[name]
         handler = self.others.get(name)
         if handler is None:
             return 0
@@ -386,6 +403,10 @@ class LibSystem:
 
     def c_dlopen(self):
         path = self.m.text(self.m.argument(0)).decode()
+        if path in LIBRARIES:
+            if not self.m.argument(1) & NOLOAD:
+                raise Fault(f"`{path}` would be loaded")
+            return LIBRARIES[path]
         load = self.loaders.get(path)
         if load is None:
             return 0

@@ -6,6 +6,11 @@ import struct
 from machine import Fault
 
 
+# What `mach_task_self_` holds, and an address that no image has.
+TASK = 0x203
+GONE = 0x7_0000_0000
+
+
 class Mac:
     """`description` has: sysctl (name to text or number), links, cdhash, executable, uuid, lists, images, setugid."""
 
@@ -17,12 +22,16 @@ class Mac:
             system.others[name] = getattr(self, name)
         for name in ("acl_get_link_np", "acl_get_entry", "acl_get_tag_type", "acl_free"):
             system.others[name] = getattr(self, name)
+        system.others["mach_vm_read_overwrite"] = self.vm_read
+        system.others["volumes without owners"] = description.get("ownerless", ())
+        system.variables["mach_task_self_"] = self.m.put(struct.pack("<I", TASK))
         system.others["_NSGetExecutablePath"] = self.executable_path
         system.others["_dyld_image_count"] = lambda: len(self.mapped)
         system.others["_dyld_get_image_name"] = lambda: self._image(0)
         system.others["_dyld_get_image_header"] = lambda: self._image(1)
         for name in description.get("absent", ()):
-            del system.others[name]
+            system.others.pop(name, None)
+            system.variables.pop(name, None)
         for path, content in description.get("images", ()):
             self.map_image(path, content)
 
@@ -92,6 +101,16 @@ class Mac:
         self.m.write(self.m.argument(0), bytes.fromhex(uuid))
         return 0
 
+    def vm_read(self):
+        task, address, size, to, copied = (self.m.argument(n) for n in range(5))
+        if task & 0xFFFF_FFFF != TASK:
+            raise Fault(f"memory of task {task:#x}")
+        if address >= GONE and address < GONE + 0x1_0000:
+            return 1  # KERN_INVALID_ADDRESS
+        self.m.write(to, self.m.read(address, size))
+        self.m.write(copied, struct.pack("<Q", size))
+        return 0
+
     # Access control lists: a path with `allow` or `deny` has one entry of that kind.
 
     def acl_get_link_np(self):
@@ -123,7 +142,9 @@ class Mac:
     # The loader's list
 
     def map_image(self, path, content):
-        """An image whose parts stand in memory where they stand in the file; `None` is one that is just a header."""
+        """An image whose parts stand in memory where they stand in the file; `None` is one that was unloaded since."""
+        if content is None:
+            return self.add_loaded(path, GONE)
         name = self.m.put(path.encode() + b"\0")
         header = self.m.allocate(len(content), 0x4000)
         self.m.write(header, content)

@@ -186,6 +186,8 @@ CASES = [
     Case("a launcher's image list missing", "image-unrecorded", profiles=with_profile(('name = "llama-bench"', 'name = "python3"'))),
     Case("an image that is not listed", "image-unlisted", answers(images=[("/opt/other/libother.dylib", linking_metal("other").bytes)]), profiles=listing()),
     Case("an image that differs", "image-differs", answers(images=[(GGML, linking_metal("another ggml").bytes)]), profiles=listing()),
+    Case("an image that is gone", "image-differs", answers(images=[(GGML, None)]), profiles=listing()),
+    Case("no function that reads memory", "image-differs", answers(images=[(GGML, linking_metal("ggml").bytes)], absent=["mach_vm_read_overwrite"]), profiles=listing()),
     Case("other stock answers", "device-differs", profiles=with_profile(("stock = { apple_family = 1005", "stock = { apple_family = 1006"))),
     Case("a device with more memory", "device-differs", device="LargeDevice"),
 ]

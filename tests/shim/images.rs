@@ -100,3 +100,11 @@ fn an_image_that_cannot_be_understood_is_on_no_list() {
         }
     }
 }
+
+#[test]
+fn attack_an_image_that_goes_while_images_are_compared_is_on_no_list_and_no_fault() {
+    let ggml = linking_metal("ggml");
+    let guest = listing(&[("libggml-metal.dylib", ggml.cdhash())]).make();
+    guest.answer("images", "/opt/llama/libggml-metal.dylib gone\n");
+    guest.ask(&[DEVICE]).is_stock(DEVICE, "image-differs");
+}

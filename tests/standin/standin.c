@@ -8,7 +8,7 @@
  *   uuid        32 digits that gethostuuid answers
  *   links       a line `name aa:bb:cc:dd:ee:ff` for each interface
  *   images      lines `path file [library]`: images that the loader lists, each mapped from a Mach-O file; with a third
- *               word, only while a library of that name is loaded
+ *               word, only while a library of that name is loaded; the file `gone` is one that was unloaded since
  *   metal       the library that is opened where Metal's framework is asked for; without the file there is none
  *   acl         paths that have an access control list with an entry that allows
  */
@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -214,6 +215,19 @@ void *dlopen(const char *path, int flags)
     return next(path, flags);
 }
 
+/* The kernel reads memory of the process: what is not there is an error, no fault. */
+unsigned mach_task_self_ = 0x103;
+
+int mach_vm_read_overwrite(unsigned task, uint64_t address, uint64_t size, uint64_t to, uint64_t *copied)
+{
+    struct iovec here = {(void *)(uintptr_t)to, size}, there = {(void *)(uintptr_t)address, size};
+    ssize_t count = task == mach_task_self_ ? process_vm_readv(getpid(), &here, 1, &there, 1, 0) : -1;
+    if (count != (ssize_t)size)
+        return 1; /* KERN_INVALID_ADDRESS */
+    *copied = size;
+    return 0;
+}
+
 /* The loader's list of images. */
 enum { MOST_IMAGES = 16 };
 static struct image {
@@ -240,6 +254,10 @@ static unsigned load_images(void)
             struct stat facts;
             int descriptor = open(from, O_RDONLY | O_CLOEXEC);
             void *header = MAP_FAILED;
+            if (strcmp(from, "gone") == 0) {
+                header = mmap(NULL, 1 << 16, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                mprotect(header, 1 << 16, PROT_NONE);
+            }
             if (descriptor >= 0 && fstat(descriptor, &facts) == 0)
                 header = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
             if (descriptor >= 0)

@@ -25,14 +25,17 @@ pub fn accept(prefix: &Prefix, new: &Accepted<'_>, by: &Believed, now: Timestamp
     let path = prefix.state(NAME);
     let shown = path.display().to_string();
     let failed = |what: String| Failure::failed(format!("`{shown}` cannot be written: {what}"));
+    let folder = path.parent().unwrap_or(prefix.root());
+    let place = Place::open(folder).map_err(|e| failed(e.to_string()))?;
+    // What is compared with the old statement must still be older when it is replaced.
+    let lock = Place::open(folder).and_then(Place::lock);
+    let _lock = lock.map_err(|e| failed(format!("{e}; another `host verify --accept` may be at work")))?;
     match prefix.read(NAME, MAX_STATEMENT as u64 * 2) {
         Ok(old) if old == new.bytes => return Ok(shown),
         Ok(old) => refuse_older(&old, new, by, now)?,
         Err(e) if e.missing => {}
         Err(e) => return Err(prefix::unusable(&e)),
     }
-    let folder = path.parent().unwrap_or(prefix.root());
-    let place = Place::open(folder).map_err(|e| failed(e.to_string()))?;
     place.replace(OsStr::new(NAME), new.bytes, 0o644).map_err(|e| failed(e.to_string()))?;
     Ok(shown)
 }
