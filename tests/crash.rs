@@ -159,6 +159,7 @@ fn trust(now: Timestamp) -> Trust {
         root: role(key("root", 1)),
         publisher: role(key("alice", 2)),
         registry: role(key(support::ORIGIN, 3)),
+        compromised: Vec::new(),
     }
 }
 

@@ -137,6 +137,7 @@ fn build(store: &Plain, count: u64) -> Hash {
         root: role(&root),
         publisher: role(&publisher),
         registry: role(&registry),
+        compromised: Vec::new(),
     };
     let origin = Origin::parse(ORIGIN).unwrap_or_else(|e| panic!("{e}"));
     let pin = publish::init(store, &origin, &trust, &[&root]).unwrap_or_else(|e| panic!("{e}"));

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::combination::{Hex, Key};
 use crate::latest::{self, Latest};
 use crate::merkle::Hash;
-use crate::note::{self, Kind, Note, NoteError};
+use crate::note::{self, Kind, Note, NoteError, Origin};
 use crate::profile::{Profile, Revocation};
 use crate::record::{Doubt, Lookup, Published, Record, View};
 use crate::snapshot::{Change, RawProfile, RawRecord, Snapshot, SnapshotError};
@@ -76,20 +76,45 @@ pub fn trust_path(version: u64) -> String {
     format!("trust/{version}.note")
 }
 
-/// Reads and verifies `latest.note`; whether it expired is for [`judge_age`] to say.
+/// `latest.note` as it stands, whoever signed it.
+struct Claimed {
+    note: Note,
+    latest: Latest,
+}
+
+impl Claimed {
+    fn read(store: &dyn Store) -> Result<Self, Doubt> {
+        let bytes = store.read(latest::PATH, latest::MAX_BYTES).map_err(|e| match e {
+            StoreError::NotFound { path } => Doubt::Missing(format!("`{path}` does not exist")),
+            e => unreadable(&e),
+        })?;
+        let malformed = |what: String| Doubt::Malformed(format!("`{}`: {what}", latest::PATH));
+        let note = Note::parse(&bytes).map_err(|e| malformed(e.to_string()))?;
+        let body = note::origin_of(note.text(), Kind::Latest)
+            .and_then(|origin| note::body(note.text(), Kind::Latest, &Origin::parse(origin)?))
+            .map_err(|e| note_doubt(latest::PATH, &e))?;
+        let latest = Latest::parse(body.as_bytes()).map_err(|problems| {
+            malformed(problems.first().map_or_else(String::new, |p| p.message.clone()))
+        })?;
+        Ok(Self { note, latest })
+    }
+
+    /// Believes it, if the registry keys of the trust version that it names signed it, for this origin.
+    fn verify(self, chain: &Chain) -> Result<Latest, Doubt> {
+        let missing = || Doubt::Rollback(format!("`{}` is missing", trust_path(self.latest.trust)));
+        let chain = chain.as_of(self.latest.trust).ok_or_else(missing)?;
+        note::body(self.note.text(), Kind::Latest, chain.origin())
+            .and_then(|_| chain.current().registry.verify(&self.note))
+            .map_err(|e| note_doubt(latest::PATH, &e))?;
+        Ok(self.latest)
+    }
+}
+
+/// Reads and verifies `latest.note` under the trust version that it names; whether it expired is for [`judge_age`] to
+/// say, and whether that version is still the newest is for the caller: a rotation takes force with the next
+/// `latest.note`, which is the one commit point.
 pub fn read_latest(store: &dyn Store, chain: &Chain) -> Result<Latest, Doubt> {
-    let bytes = store.read(latest::PATH, latest::MAX_BYTES).map_err(|e| match e {
-        StoreError::NotFound { path } => Doubt::Missing(format!("`{path}` does not exist")),
-        e => unreadable(&e),
-    })?;
-    let note = Note::parse(&bytes).map_err(|e| Doubt::Malformed(format!("`{}`: {e}", latest::PATH)))?;
-    let body =
-        note::body(note.text(), Kind::Latest, chain.origin()).map_err(|e| note_doubt(latest::PATH, &e))?;
-    chain.current().registry.verify(&note).map_err(|e| note_doubt(latest::PATH, &e))?;
-    Latest::parse(body.as_bytes()).map_err(|problems| {
-        let first = problems.first().map_or_else(String::new, |p| p.message.clone());
-        Doubt::Malformed(format!("`{}`: {first}", latest::PATH))
-    })
+    Claimed::read(store)?.verify(chain)
 }
 
 /// Holds a verified `latest.note` against the clock and against what was seen before.
@@ -128,15 +153,14 @@ pub fn judge_age(latest: &Latest, chain: &Chain, anchor: &Anchor) -> Result<(), 
 }
 
 impl Reader {
-    /// Verifies trust, `latest.note` and the snapshot's tree, in that order.
+    /// Verifies the trust that `latest.note` names, then `latest.note`, then the snapshot's tree.
     pub fn open(store: &dyn Store, anchor: &Anchor) -> Result<Self, Doubt> {
-        let trust = read_trust(store, None)?;
+        let claimed = Claimed::read(store)?;
+        // Newer trust may stand there already; it takes force with the `latest.note` that names it.
+        let trust = read_trust(store, Some(claimed.latest.trust))?;
         let chain =
             Chain::open_pinned(trust.iter().map(Vec::as_slice), &anchor.pin).map_err(|e| trust_doubt(&e))?;
-        let latest = read_latest(store, &chain)?;
-        if latest.trust > chain.current().version {
-            return Err(Doubt::Rollback(format!("`{}` is missing", trust_path(latest.trust))));
-        }
+        let latest = claimed.verify(&chain)?;
         judge_age(&latest, &chain, anchor)?;
         let snapshot = open_snapshot(store, &latest)?;
         let view = View {
@@ -203,7 +227,8 @@ impl Reader {
         let what = format!("the profile at log index {}", raw.index);
         self.check_index(raw.index, &what)?;
         let note = Note::parse(&raw.note).map_err(|e| note_doubt(&what, &e))?;
-        let signers = self.chain.at(raw.index).publisher.verify(&note).map_err(|e| note_doubt(&what, &e))?;
+        let publishers = self.chain.publishers_at(raw.index);
+        let signers = publishers.verify(&note).map_err(|e| note_doubt(&what, &e))?;
         let body =
             note::body(note.text(), Kind::Profile, self.chain.origin()).map_err(|e| note_doubt(&what, &e))?;
         let profile = Profile::parse(body.as_bytes()).map_err(|problems| {
@@ -233,7 +258,7 @@ impl Reader {
         let what = format!("the revocation at log index {index}");
         self.check_index(index, &what)?;
         let note = Note::parse(bytes).map_err(|e| note_doubt(&what, &e))?;
-        self.chain.at(index).publisher.verify_any(&note).map_err(|e| note_doubt(&what, &e))?;
+        self.chain.publishers_at(index).verify_any(&note).map_err(|e| note_doubt(&what, &e))?;
         match Change::read(&note, self.chain.origin()) {
             Ok(Change::Revocation(revocation)) if revocation.revokes == profile.id => Ok(revocation),
             Ok(_) => Err(Doubt::Corrupt(format!("{what} revokes something else"))),

@@ -113,7 +113,7 @@ fn rule_11_a_stolen_registry_key_cannot_grant() {
     // The honest path refuses to publish it …
     assert!(matches!(world.publish(std::slice::from_ref(&forged)), Err(PublishError::Note { .. })));
     // … so the thief compiles snapshot, log and latest.note with the registry key and without our checks.
-    let stolen = forge_with_registry_key(&world, &forged);
+    let stolen = forge_with_registry_key(&world, &thief, &forged);
     let reader = Reader::open(&stolen, &world.anchor()).unwrap();
     let found = reader.lookup(&first_key(&profile("evil-one", 1)));
     assert!(matches!(found, Err(Doubt::Unsigned(_))), "{found:?}");
@@ -122,7 +122,7 @@ fn rule_11_a_stolen_registry_key_cannot_grant() {
 }
 
 /// What a thief with the registry key and the source code can make: everything is signed but the entry.
-fn forge_with_registry_key(world: &World, entry: &[u8]) -> support::Memory {
+fn forge_with_registry_key(world: &World, thief: &SigningKey, entry: &[u8]) -> support::Memory {
     use capgate_registry::latest::Latest;
     use capgate_registry::log::{CHECKPOINT, Checkpoint, LogReader, append};
     use capgate_registry::merkle;
@@ -135,7 +135,7 @@ fn forge_with_registry_key(world: &World, entry: &[u8]) -> support::Memory {
     }
     let store = world.store.copy();
     let mut catalogue = Catalogue::default();
-    catalogue.add(0, entry, &origin()).unwrap();
+    assert!(catalogue.add(0, entry, &support::chain_with(thief)).unwrap());
     let mut snapshot = Vec::new();
     let compiled = compile(&catalogue, &One(entry.to_vec()), &mut snapshot, &mut |_| {}).unwrap();
     let log = append(&LogReader::new(&store, 0), &merkle::empty_root(), [entry]).unwrap();
@@ -359,7 +359,7 @@ fn verify_says_when_the_trust_ends() {
     let mut world = World::new();
     let notes = |world: &World| world.verify().notes.join("\n");
     assert!(!notes(&world).contains("trust expire"));
-    world.now = time("2027-10-01T00:00:00Z");
+    world.now = time("2027-11-02T00:00:00Z");
     world.publish_to(&world.store, &[], true).unwrap();
     assert!(notes(&world).contains("its trust expires 2027-12-01"), "{}", notes(&world));
     world.now = time("2027-12-02T00:00:00Z");

@@ -18,7 +18,7 @@ use capgate_registry::merkle::{Hash, MemoryTree, leaf_hash, prove_inclusion, ver
 use capgate_registry::note::Note;
 use capgate_registry::snapshot::{Catalogue, Entries, RawRecord, Snapshot, compile, recompile};
 use capgate_registry::store::{Store, StoreMut};
-use support::{Memory, World, origin, profile};
+use support::{Memory, World, profile};
 
 struct Listed(Vec<Vec<u8>>);
 
@@ -38,9 +38,10 @@ struct Built {
 fn build(count: u64, world: &World) -> Built {
     let entries: Vec<Vec<u8>> =
         (0..count).map(|n| world.sign(&profile(&format!("profile-{n}"), n))).collect();
+    let chain = support::chain_with(&world.publisher);
     let mut catalogue = Catalogue::default();
     for (index, entry) in (0..).zip(&entries) {
-        catalogue.add(index, entry, &origin()).unwrap();
+        assert!(catalogue.add(index, entry, &chain).unwrap());
     }
     let listed = Listed(entries);
     let mut bytes = Vec::new();

@@ -114,6 +114,7 @@ fn trust(
         root: Role { threshold: args.threshold_root, keys: public(root_keys) },
         publisher: Role { threshold: args.threshold_publisher, keys: publishers },
         registry: Role { threshold: args.threshold_registry, keys: public(registry_keys) },
+        compromised: Vec::new(),
     };
     check(&trust, args)?;
     Ok(trust)

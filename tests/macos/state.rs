@@ -78,6 +78,7 @@ fn publish(plan: &Plan, to: &Path) -> String {
         root: role(&root),
         publisher: role(&publisher),
         registry: role(&registry),
+        compromised: Vec::new(),
     };
     let origin = Origin::parse(ORIGIN).unwrap();
     let folder = Folder::new(to);

@@ -100,11 +100,11 @@ def role(trust, name):
 class Registry:
     def __init__(self, folder, pin, now):
         self.folder = pathlib.Path(folder)
-        self.chain = self.read_chain(pin)
-        newest = self.chain[-1]
         note = self.read("snapshot/latest.note")
+        named = tomllib.loads(text_of(note))["trust"]
+        self.chain = self.read_chain(pin, named)
+        newest = self.chain[-1]
         self.latest = body(open_note(note, [role(newest, "registry")]), "latest", self.origin)
-        need(self.latest["trust"] <= newest["version"], "a trust note is missing")
         need(max(self.latest["issued"], newest["issued"]) <= now, "the clock is behind")
         need(now < min(self.latest["expires"], newest["expires"]), "it expired")
         self.open_snapshot()
@@ -112,10 +112,10 @@ class Registry:
     def read(self, path):
         return (self.folder / path).read_bytes()
 
-    def read_chain(self, pin):
+    def read_chain(self, pin, named):
         chain = []
-        while (self.folder / f"trust/{len(chain) + 1}.note").exists():
-            version = len(chain) + 1
+        for version in range(1, named + 1):
+            need((self.folder / f"trust/{version}.note").exists(), "a trust note is missing")
             data = self.read(f"trust/{version}.note")
             if version == 1:
                 need("sha256:" + sha256(data).hex() == pin, "another first root")
@@ -125,12 +125,17 @@ class Registry:
             need(claimed["version"] == version, "another version")
             least = chain[-1]["log_index"] if chain else 0
             need(claimed["log_index"] == 0 if version == 1 else claimed["log_index"] >= least, "takes force too early")
+            known = chain[-1].get("compromised", []) if chain else []
+            now = {entry["key"]: entry["from"] for entry in claimed.get("compromised", [])}
+            need(all(now.get(e["key"], e["from"] + 1) <= e["from"] for e in known), "a compromised key is forgotten")
             chain.append(claimed)
         need(chain, "no trust")
         return chain
 
-    def trust_at(self, index):
-        return [trust for trust in self.chain if trust["log_index"] <= index][-1]
+    def publishers_at(self, index):
+        keys, threshold = role([trust for trust in self.chain if trust["log_index"] <= index][-1], "publisher")
+        stolen = [entry["key"] for entry in self.chain[-1].get("compromised", []) if entry["from"] <= index]
+        return [key for key in keys if key not in stolen], threshold
 
     # Snapshot.
 
@@ -206,13 +211,13 @@ class Registry:
             need(index > before, "not in order")
             before = index
             note, at = record[at + 10 : at + 10 + length], at + 10 + length
-            profile = body(open_note(note, [role(self.trust_at(index), "publisher")]), "profile", self.origin)
+            profile = body(open_note(note, [self.publishers_at(index)]), "profile", self.origin)
             need(key in keys_of(profile), "another combination")
             revoked, at = record[at], at + 1
             if revoked == 1:
                 index, length = u(record[at : at + 8]), u(record[at + 8 : at + 10])
                 note, at = record[at + 10 : at + 10 + length], at + 10 + length
-                publishers, _ = role(self.trust_at(index), "publisher")
+                publishers, _ = self.publishers_at(index)
                 revocation = body(open_note(note, [(publishers, 1)]), "revocation", self.origin)
                 need(revocation["revokes"] == profile["id"], "revokes another")
             yield profile, revoked == 1

@@ -175,7 +175,8 @@ impl NoteSignature {
         }
     }
 
-    fn is_named(&self, key: &VerifierKey) -> bool {
+    /// Tells whether it says to be of this key.
+    pub fn is_named(&self, key: &VerifierKey) -> bool {
         self.name == key.name() && self.hash == key.hash()
     }
 

@@ -11,6 +11,7 @@
 //! A stop anywhere before 4 leaves files that nothing names; after it, step 1 of the next publication finishes 5.
 
 mod entries;
+mod rotate;
 mod stage;
 mod work;
 
@@ -32,6 +33,7 @@ use crate::trust::{Chain, Role, Trust};
 use work::Work;
 
 pub(crate) use entries::LogEntries;
+pub use rotate::{RotateError, rotate};
 pub use stage::{Overlay, committed_log, complete, verified_checkpoint};
 
 /// How long `latest.note` is believed unless it is said otherwise.
@@ -117,7 +119,7 @@ impl From<CompileError> for PublishError {
 }
 
 /// Who signs, when, and for how long.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Terms<'k> {
     /// Registry keys, as many as the trust wants.
     pub keys: &'k [SigningKey],
@@ -202,7 +204,11 @@ pub fn publish(
         return Err(PublishError::ClockBehind { now: terms.now, issued });
     }
     let completed = match &old {
-        Some(latest) => restore(store, &chain, latest, terms)? | complete(store, &chain, latest)?,
+        Some(latest) => {
+            // What is in force may be older than the newest trust: then this publication completes a rotation.
+            let then = chain.as_of(latest.trust).unwrap_or_else(|| chain.clone());
+            restore(store, &then, latest, terms)? | complete(store, &then, latest)?
+        }
         None => false,
     };
     let mut work = Work::load(store, &chain, old.as_ref(), terms.threads)?;

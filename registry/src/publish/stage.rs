@@ -68,9 +68,18 @@ fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// Reads the checkpoint at its standard place and checks its signature; `None` where there is none yet.
+///
+/// It may be older than a rotation of the registry keys, so every version of the trust may vouch for it: all that it is
+/// used for is to be continued.
 fn standing_checkpoint(store: &dyn Store, chain: &Chain) -> Result<Option<Checkpoint>, PublishError> {
     match store.read(CHECKPOINT, MAX_CHECKPOINT) {
-        Ok(bytes) => Ok(Some(verified_checkpoint(&bytes, chain)?)),
+        Ok(bytes) => {
+            let newest = verified_checkpoint(&bytes, chain);
+            let earlier = (1..chain.current().version).rev().filter_map(|version| chain.as_of(version));
+            let by_earlier =
+                || earlier.into_iter().find_map(|chain| verified_checkpoint(&bytes, &chain).ok());
+            newest.or_else(|e| by_earlier().ok_or(e)).map(Some)
+        }
         Err(e) if e.is_not_found() => Ok(None),
         Err(e) => Err(e.into()),
     }

@@ -50,7 +50,7 @@ impl<'a> Work<'a> {
                 tree.push(merkle::leaf_hash(entry));
                 entries.note_length(entry.len());
             }
-            catalogue.add_all(first, &batch, chain.origin(), threads)?;
+            catalogue.add_all(first, &batch, chain, threads)?;
         }
         if tree.root() != old_root {
             return Err(LogError::Root { size: old_size, root: old_root }.into());
@@ -69,14 +69,15 @@ impl<'a> Work<'a> {
             let what = format!("note {}", position + 1);
             let problem = |source| PublishError::Note { what: what.clone(), source };
             let note = Note::parse(bytes).map_err(problem)?;
-            let publisher = &self.chain.current().publisher;
+            let index = self.old_size + self.entries.added() as u64;
+            let publishers = self.chain.publishers_at(index);
             let id = match Change::read(&note, self.chain.origin())? {
                 Change::Revocation(revocation) => {
-                    publisher.verify_any(&note).map_err(problem)?;
+                    publishers.verify_any(&note).map_err(problem)?;
                     revocation.revokes
                 }
                 Change::Profile(profile) => {
-                    publisher.verify(&note).map_err(problem)?;
+                    publishers.verify(&note).map_err(problem)?;
                     if self.is_published(&profile, note.text())? {
                         already.push(profile.id);
                         continue;
@@ -85,8 +86,7 @@ impl<'a> Work<'a> {
                     profile.id
                 }
             };
-            let index = self.old_size + self.entries.added() as u64;
-            self.catalogue.add(index, bytes, self.chain.origin())?;
+            self.catalogue.add(index, bytes, self.chain)?;
             self.entries.add(bytes.clone());
             appended.push((id, index));
         }

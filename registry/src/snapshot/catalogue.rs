@@ -1,4 +1,7 @@
 //! What the log says, entry by entry: which profiles exist, which are superseded, which are revoked.
+//!
+//! An entry that does not count, since the key that signed it was found to be in foreign hands, changes nothing. A profile
+//! in it stays known, so that entries which met it in good faith still have something to supersede or to revoke.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -8,6 +11,7 @@ use crate::combination::Key;
 use crate::document::Problem;
 use crate::note::{self, Kind, Note, NoteError, Origin};
 use crate::profile::{Profile, ProfileId, Revocation};
+use crate::trust::{Chain, Publishers};
 
 /// Where a note stands in the log, and how long it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,11 +27,22 @@ pub(super) struct Slot {
     pub keys: Vec<Key>,
     pub superseded: bool,
     pub revoked: Option<Place>,
+    /// Its entry does not count.
+    pub void: bool,
 }
 
 impl Slot {
+    fn new(id: ProfileId, place: Place, keys: Vec<Key>, void: bool) -> Self {
+        Self { id, place, keys, superseded: false, revoked: None, void }
+    }
+
+    /// Tells whether a record speaks of it: a revoked one stays, with its revocation.
+    pub fn is_recorded(&self) -> bool {
+        !self.superseded && !self.void
+    }
+
     fn is_live(&self) -> bool {
-        !self.superseded && self.revoked.is_none()
+        self.is_recorded() && self.revoked.is_none()
     }
 }
 
@@ -54,6 +69,15 @@ impl Change {
         }
         let body = note::body(text, Kind::Revocation, origin)?;
         Ok(Self::Revocation(Revocation::parse(body.as_bytes()).map_err(CatalogueError::malformed)?))
+    }
+
+    /// Tells, for a note whose signatures were verified when it was logged, whether as many publishers signed it as its
+    /// kind needs: the threshold for a profile, one for a revocation.
+    pub fn counts(&self, note: &Note, publishers: &Publishers<'_>) -> bool {
+        match self {
+            Self::Profile(_) => publishers.are_named(note, publishers.threshold()),
+            Self::Revocation(_) => publishers.are_named(note, 1),
+        }
     }
 }
 
@@ -98,36 +122,49 @@ impl CatalogueError {
 }
 
 /// What a catalogue keeps of one entry.
-enum Facts {
+struct Facts {
+    what: What,
+    counts: bool,
+}
+
+enum What {
     Profile { id: ProfileId, keys: Vec<Key>, supersedes: Option<ProfileId> },
     Revocation { revokes: ProfileId },
 }
 
 impl Facts {
-    fn read(entry: &[u8], origin: &Origin) -> Result<Self, CatalogueError> {
-        Ok(match Change::read(&Note::parse(entry)?, origin)? {
+    fn read(index: u64, entry: &[u8], chain: &Chain) -> Result<Self, CatalogueError> {
+        let note = Note::parse(entry)?;
+        let change = Change::read(&note, chain.origin())?;
+        let counts = change.counts(&note, &chain.publishers_at(index));
+        let what = match change {
             Change::Profile(profile) => {
                 let keys = profile.keys();
-                Self::Profile { id: profile.id, keys, supersedes: profile.supersedes }
+                What::Profile { id: profile.id, keys, supersedes: profile.supersedes }
             }
-            Change::Revocation(revocation) => Self::Revocation { revokes: revocation.revokes },
-        })
+            Change::Revocation(revocation) => What::Revocation { revokes: revocation.revokes },
+        };
+        Ok(Self { what, counts })
     }
 }
 
 /// Reads entries in shares, one a thread; where no thread can be had, on this one.
 fn read_all(
+    first: u64,
     entries: &[Vec<u8>],
-    origin: &Origin,
+    chain: &Chain,
     threads: NonZero<usize>,
 ) -> Vec<Result<Facts, CatalogueError>> {
-    let read_share = |share: &[Vec<u8>]| share.iter().map(|entry| Facts::read(entry, origin)).collect();
-    let share = entries.len().div_ceil(threads.get()).max(1);
+    let read_share = |(first, share): (u64, &[Vec<u8>])| {
+        (first..).zip(share).map(|(index, entry)| Facts::read(index, entry, chain)).collect()
+    };
+    let width = entries.len().div_ceil(threads.get()).max(1);
     thread::scope(|scope| {
         let start =
             |share| thread::Builder::new().spawn_scoped(scope, move || read_share(share)).map_err(|_| share);
-        let work: Vec<_> = entries.chunks(share).map(start).collect();
-        let finish = |started: Result<thread::ScopedJoinHandle<'_, Vec<_>>, &[Vec<u8>]>| match started {
+        let work: Vec<_> = (first..).step_by(width).zip(entries.chunks(width)).map(start).collect();
+        let finish = |started: Result<thread::ScopedJoinHandle<'_, Vec<_>>, (u64, &[Vec<u8>])>| match started
+        {
             Ok(thread) => thread.join().unwrap_or_default(),
             Err(share) => read_share(share),
         };
@@ -146,10 +183,13 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Takes up the entry at `index`.
-    pub fn add(&mut self, index: u64, entry: &[u8], origin: &Origin) -> Result<(), CatalogueError> {
+    /// Takes up the entry at `index`, whose signatures were verified, and tells whether it still counts.
+    pub fn add(&mut self, index: u64, entry: &[u8], chain: &Chain) -> Result<bool, CatalogueError> {
         let length = u32::try_from(entry.len()).unwrap_or(u32::MAX);
-        self.apply(Place { index, length }, Facts::read(entry, origin)?)
+        let facts = Facts::read(index, entry, chain)?;
+        let counts = facts.counts;
+        self.apply(Place { index, length }, facts)?;
+        Ok(counts)
     }
 
     /// Takes up many entries, of which the first stands at `first`. They are read by `threads` threads and applied in
@@ -158,10 +198,10 @@ impl Catalogue {
         &mut self,
         first: u64,
         entries: &[Vec<u8>],
-        origin: &Origin,
+        chain: &Chain,
         threads: NonZero<usize>,
     ) -> Result<(), CatalogueError> {
-        let read = read_all(entries, origin, threads);
+        let read = read_all(first, entries, chain, threads);
         if read.len() != entries.len() {
             return Err(CatalogueError::Malformed("a reading thread stopped".into()));
         }
@@ -172,9 +212,9 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The log index of a profile, if its id was ever published.
+    /// The log index of a profile, if its id was ever published by an entry that counts.
     pub fn index_of(&self, id: &ProfileId) -> Option<u64> {
-        self.slot(id).map(|slot| slot.place.index)
+        self.slot(id).filter(|slot| !slot.void).map(|slot| slot.place.index)
     }
 
     /// Tells whether a profile is neither superseded nor revoked.
@@ -212,9 +252,13 @@ impl Catalogue {
     }
 
     fn apply(&mut self, place: Place, facts: Facts) -> Result<(), CatalogueError> {
-        match facts {
-            Facts::Profile { id, keys, supersedes } => self.publish(place, id, keys, supersedes.as_ref()),
-            Facts::Revocation { revokes } => self.revoke(place, &revokes),
+        match facts.what {
+            What::Profile { id, keys, supersedes } if facts.counts => {
+                self.publish(place, id, keys, supersedes.as_ref())
+            }
+            What::Profile { id, keys, .. } => self.keep(Slot::new(id, place, keys, true)),
+            What::Revocation { revokes } if facts.counts => self.revoke(place, &revokes),
+            What::Revocation { .. } => Ok(()),
         }
     }
 
@@ -225,18 +269,27 @@ impl Catalogue {
         keys: Vec<Key>,
         supersedes: Option<&ProfileId>,
     ) -> Result<(), CatalogueError> {
-        if self.slot(&id).is_some() {
+        // A thief cannot take an id for good.
+        if self.slot(&id).is_some_and(|slot| !slot.void) {
             return Err(CatalogueError::ReusedId(id));
         }
         if let Some(earlier) = supersedes {
             self.supersede(&id, earlier, &keys)?;
         }
-        let number = u32::try_from(self.slots.len()).map_err(|_| CatalogueError::Crowded(id.clone()))?;
-        self.by_id.insert(id.key(), number);
-        for &key in &keys {
+        self.keep(Slot::new(id, place, keys, false))
+    }
+
+    fn keep(&mut self, slot: Slot) -> Result<(), CatalogueError> {
+        let crowded = |_| CatalogueError::Crowded(slot.id.clone());
+        let number = u32::try_from(self.slots.len()).map_err(crowded)?;
+        // What does not count never takes the place of what does.
+        if !slot.void || self.slot(&slot.id).is_none_or(|other| other.void) {
+            self.by_id.insert(slot.id.key(), number);
+        }
+        for &key in &slot.keys {
             self.by_key.entry(key).or_default().push(number);
         }
-        self.slots.push(Slot { id, place, keys, superseded: false, revoked: None });
+        self.slots.push(slot);
         Ok(())
     }
 
@@ -248,7 +301,7 @@ impl Catalogue {
         if !listed_only && !slot.keys.iter().all(|key| keys.contains(key)) {
             return Err(CatalogueError::OtherCombination { id: id.clone(), earlier: earlier.clone() });
         }
-        if slot.superseded {
+        if slot.superseded && !slot.void {
             return Err(CatalogueError::Gone(earlier.clone()));
         }
         slot.superseded = true;
@@ -257,7 +310,7 @@ impl Catalogue {
 
     fn revoke(&mut self, place: Place, id: &ProfileId) -> Result<(), CatalogueError> {
         let slot = self.slot_mut(id)?;
-        if slot.revoked.is_some() {
+        if slot.revoked.is_some() && !slot.void {
             return Err(CatalogueError::Gone(id.clone()));
         }
         slot.revoked = Some(place);

@@ -110,7 +110,7 @@ struct Row<'c> {
 }
 
 fn rows(catalogue: &Catalogue) -> Result<Vec<Row<'_>>, CompileError> {
-    let in_force = catalogue.slots.iter().filter(|slot| !slot.superseded);
+    let in_force = catalogue.slots.iter().filter(|slot| slot.is_recorded());
     let mut pairs: Vec<(Key, &Slot)> =
         in_force.flat_map(|slot| slot.keys.iter().map(move |&key| (key, slot))).collect();
     pairs.sort_unstable_by_key(|(key, slot)| (*key, slot.place.index));

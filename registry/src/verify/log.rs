@@ -205,9 +205,14 @@ fn check_entries(
             }
         };
         let checked = check_signatures(&entry, index, chain)
-            .and_then(|()| catalogue.add(index, &entry, chain.origin()).map_err(|e| e.to_string()));
+            .and_then(|by| catalogue.add(index, &entry, chain).map(|_| by).map_err(|e| e.to_string()));
         match checked {
-            Ok(()) => report.entries += 1,
+            Ok(Standing::Counts) => report.entries += 1,
+            Ok(Standing::Compromised(keys)) => {
+                report.entries += 1;
+                report
+                    .note(format!("entry {index} counts no longer: {keys} signed it, which is compromised"));
+            }
             Err(what) => {
                 sound = false;
                 report.fault(&path, Some(offset), format!("entry {index}: {what}"));
@@ -219,15 +224,26 @@ fn check_entries(
     sound.then_some(catalogue)
 }
 
-fn check_signatures(entry: &[u8], index: u64, chain: &Chain) -> Result<(), String> {
+/// Whether an entry that was rightly logged still counts.
+enum Standing {
+    Counts,
+    /// Keys that were found to be in foreign hands since.
+    Compromised(String),
+}
+
+fn check_signatures(entry: &[u8], index: u64, chain: &Chain) -> Result<Standing, String> {
     let note = Note::parse(entry).map_err(|e| e.to_string())?;
-    let publisher = &chain.at(index).publisher;
     let change = Change::read(&note, chain.origin()).map_err(|e| e.to_string())?;
-    let verified = match change {
-        Change::Profile(_) => publisher.verify(&note),
-        Change::Revocation(_) => publisher.verify_any(&note),
+    let (now, then) = (chain.publishers_at(index), &chain.at(index).publisher);
+    let (now, then) = match change {
+        Change::Profile(_) => (now.verify(&note), then.verify(&note)),
+        Change::Revocation(_) => (now.verify_any(&note), then.verify_any(&note)),
     };
-    verified.map(drop).map_err(|e| e.to_string())
+    match (now, then) {
+        (Ok(_), _) => Ok(Standing::Counts),
+        (Err(_), Ok(signers)) => Ok(Standing::Compromised(format!("`{}`", signers.join("`, `")))),
+        (Err(e), Err(_)) => Err(e.to_string()),
+    }
 }
 
 /// Length of every entry, as positioned reads need it.

@@ -97,11 +97,11 @@ impl Audit<'_> {
             Ok(files) => files,
             Err(e) => return report.fault("", None, e.to_string()),
         };
-        let Some(chain) = self.trust(pin, report) else { return };
-        report.origin = Some(chain.origin().to_string());
+        let Some(newest) = self.trust(pin, report) else { return };
+        report.origin = Some(newest.origin().to_string());
+        let Some((chain, latest)) = self.latest(&newest, now, report) else { return };
         report.trust_version = Some(chain.current().version);
         report.trust_expires = Some(chain.current().expires);
-        let Some(latest) = self.latest(&chain, now, report) else { return };
         self.log_and_snapshot(&chain, &latest, &files, report);
         self.leftovers(&latest, &files, report);
     }
@@ -149,24 +149,29 @@ impl Audit<'_> {
         }
     }
 
-    fn latest(&mut self, chain: &Chain, now: Timestamp, report: &mut Report) -> Option<Latest> {
+    /// What is in force, and the trust that it names.
+    fn latest(&mut self, newest: &Chain, now: Timestamp, report: &mut Report) -> Option<(Chain, Latest)> {
         self.checked.insert(latest::PATH.to_owned());
-        let latest = match read_latest(self.store, chain) {
+        let latest = match read_latest(self.store, newest) {
             Ok(latest) => latest,
             Err(doubt) => {
                 report.fault(latest::PATH, None, doubt.to_string());
                 return None;
             }
         };
+        let chain = newest.as_of(latest.trust)?;
+        if newest.current().version > latest.trust {
+            report.note(format!(
+                "trust version {} waits for the publication that puts it in force: run `capgate renew`",
+                newest.current().version
+            ));
+        }
         let note = self.store.read(latest::PATH, latest::MAX_BYTES).ok().and_then(|b| Note::parse(&b).ok());
         for signature in note.iter().flat_map(|note| note.unknown_signers(&chain.current().registry.keys)) {
             let what = format!("carries a signature by `{}`, who is no registry key", signature.name());
             report.fault(latest::PATH, None, what);
         }
-        if latest.trust > chain.current().version {
-            report.fault(&trust_path(latest.trust), None, "is missing");
-        }
-        trust_age(chain, now, report);
+        trust_age(&chain, now, report);
         report.version = Some(latest.version);
         report.issued = Some(latest.issued);
         report.expires = Some(latest.expires);
@@ -178,7 +183,7 @@ impl Audit<'_> {
         if now < latest.issued {
             report.note(format!("it was signed {}, which this clock has not reached", latest.issued));
         }
-        Some(latest)
+        Some((chain, latest))
     }
 
     fn log_and_snapshot(&mut self, chain: &Chain, latest: &Latest, files: &[Listed], report: &mut Report) {
@@ -227,12 +232,11 @@ impl Audit<'_> {
 
 fn trust_age(chain: &Chain, now: Timestamp, report: &mut Report) {
     let trust = chain.current();
-    let (life, left) =
-        (trust.expires.as_second() - trust.issued.as_second(), trust.expires.as_second() - now.as_second());
-    if left <= 0 {
-        report.note(format!("its trust expired {}: the root keys must sign the next version", trust.expires));
-    } else if left.saturating_mul(3) < life {
-        report.note(format!("its trust expires {}: the root keys must sign the next version", trust.expires));
+    let todo = "the root keys must sign the next version: run `capgate trust draft`";
+    if trust.expires <= now {
+        report.note(format!("its trust expired {}; {todo}", trust.expires));
+    } else if trust.nearly_expired(now) {
+        report.note(format!("its trust expires {}; {todo}", trust.expires));
     }
 }
 

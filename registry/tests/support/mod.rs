@@ -8,13 +8,13 @@ use std::io::{self, Write};
 use capgate_registry::combination::Key;
 use capgate_registry::keys::SigningKey;
 use capgate_registry::merkle::Hash;
-use capgate_registry::note::Origin;
+use capgate_registry::note::{self, Kind, Origin};
 use capgate_registry::profile::Profile;
 use capgate_registry::publish::{self, LIFE, Publication, PublishError, Terms};
 use capgate_registry::reader::{Anchor, Reader, Seen};
 use capgate_registry::record::{Doubt, Lookup};
 use capgate_registry::store::{Fill, Listed, ReadAt, Store, StoreError, StoreMut};
-use capgate_registry::trust::{Role, Trust};
+use capgate_registry::trust::{Chain, Role, Trust};
 use jiff::{SignedDuration, Timestamp};
 
 /// Files in memory. `fail_at` counts operations that change something; the one it reaches fails, and so do all after.
@@ -166,6 +166,7 @@ impl World {
             root: role(&root),
             publisher: role(&publisher),
             registry: role(&registry),
+            compromised: Vec::new(),
         };
         let store = Memory::default();
         let pin = publish::init(&store, &origin(), &trust, &[&root]).unwrap();
@@ -223,6 +224,24 @@ impl World {
         let published = record.map(|r| r.published).unwrap_or_default();
         published.into_iter().filter(|p| p.revoked.is_none()).map(|p| p.profile.id.to_string()).collect()
     }
+}
+
+/// A chain of one version in which `publisher` is the only publisher, as a thief would compile with.
+pub fn chain_with(publisher: &SigningKey) -> Chain {
+    let role = |key: &SigningKey| Role { threshold: 1, keys: vec![key.verifier().clone()] };
+    let trust = Trust {
+        version: 1,
+        log_index: 0,
+        issued: start(),
+        expires: time("2027-12-01T00:00:00Z"),
+        root: role(&key("root.test", 1)),
+        publisher: role(publisher),
+        registry: role(&key(ORIGIN, 3)),
+        compromised: Vec::new(),
+    };
+    let text = note::compose(Kind::Trust, &origin(), &trust.to_toml()).unwrap();
+    let bytes = note::sign(&text, &[&key("root.test", 1)]).unwrap();
+    Chain::open([bytes.as_slice()], &Hash::of(&bytes)).unwrap()
 }
 
 pub fn first_key(toml: &str) -> Key {

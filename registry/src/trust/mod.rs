@@ -3,14 +3,20 @@
 //! `trust/N.note` holds version N. Version 1 is pinned by the SHA-256 of its bytes; version N+1 counts only when it is
 //! signed by the root thresholds of both N and N+1. The three roles share no key, so that no single online key can
 //! grant: the registry key says what is in force, publishers say what may be granted, root says who they are.
+//!
+//! A log entry is judged by the version in force at its index. A publisher's key that is known to be in foreign hands is
+//! named as compromised with the index from which it counts no longer, whatever the version in force there said.
 
-use jiff::Timestamp;
+mod chain;
+
+use jiff::{SignedDuration, Timestamp};
 
 use crate::document::{self, Problem, Table};
 use crate::keys::VerifierKey;
-use crate::merkle::Hash;
-use crate::note::{self, Kind, Note, NoteError, Origin};
+use crate::note::{Note, NoteError, Origin};
 use crate::profile::SCHEMA;
+
+pub use chain::{Chain, Publishers, TrustError};
 
 /// Largest trust document, in bytes.
 pub const MAX_BYTES: usize = 64 * 1024;
@@ -38,11 +44,25 @@ impl Role {
     }
 
     fn verify_at_least(&self, note: &Note, threshold: usize) -> Result<Vec<String>, NoteError> {
-        let signers = note.verify(&self.keys, threshold)?;
-        let mut names: Vec<String> = signers.iter().map(|key| key.name().to_owned()).collect();
-        names.sort();
-        Ok(names)
+        signers(note, &self.keys, threshold)
     }
+}
+
+/// Names of the distinct keys that signed, sorted; fewer than `threshold` are an error.
+fn signers(note: &Note, keys: &[VerifierKey], threshold: usize) -> Result<Vec<String>, NoteError> {
+    let signers = note.verify(keys, threshold)?;
+    let mut names: Vec<String> = signers.iter().map(|key| key.name().to_owned()).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// A key in foreign hands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compromised {
+    /// The key.
+    pub key: VerifierKey,
+    /// Log entries from this index on do not count its signature.
+    pub from: u64,
 }
 
 /// One version of the trust.
@@ -62,6 +82,8 @@ pub struct Trust {
     pub publisher: Role,
     /// Who may say what is in force. Each key is named by the registry's origin.
     pub registry: Role,
+    /// Keys whose signatures count no longer, from an index on that may lie before this version took force.
+    pub compromised: Vec<Compromised>,
 }
 
 impl Trust {
@@ -81,7 +103,21 @@ impl Trust {
             let keys: Vec<String> = role.keys.iter().map(|key| format!("  \"{key}\",\n")).collect();
             text += &format!("\n[{name}]\nthreshold = {}\nkeys = [\n{}]\n", role.threshold, keys.concat());
         }
+        for Compromised { key, from } in &self.compromised {
+            text += &format!("\n[[compromised]]\nkey = \"{key}\"\nfrom = {from}\n");
+        }
         text
+    }
+
+    /// Tells whether it ends within 30 days: time enough to gather the signatures of the next version.
+    pub fn nearly_expired(&self, now: Timestamp) -> bool {
+        self.expires.duration_since(now) < SignedDuration::from_hours(30 * 24)
+    }
+
+    /// Tells whether a key that an earlier version named as compromised is so here, from that index or an earlier one on.
+    fn remembers(&self, known: &Compromised) -> bool {
+        let is_it = |other: &Compromised| other.key == known.key && other.from <= known.from;
+        self.compromised.iter().any(is_it)
     }
 
     /// Name and keys of each role.
@@ -104,6 +140,7 @@ fn read_root(root: &Table<'_>, origin: &Origin) -> Option<Trust> {
         root: read_role(root, "root")?,
         publisher: read_role(root, "publisher")?,
         registry: read_role(root, "registry")?,
+        compromised: read_compromised(root),
         version: version?.value,
         log_index: log_index?.value,
         issued: issued?.value,
@@ -126,6 +163,20 @@ fn read_role(root: &Table<'_>, name: &'static str) -> Option<Role> {
     }
     table.finish();
     Some(Role { threshold: usize::try_from(threshold?.value).ok()?, keys })
+}
+
+fn read_compromised(root: &Table<'_>) -> Vec<Compromised> {
+    let mut found = Vec::new();
+    for table in root.tables("compromised") {
+        let (key, from) = (table.require_string("key"), table.require_integer("from"));
+        table.finish();
+        let (Some(key), Some(from)) = (key, from) else { continue };
+        match VerifierKey::parse(key.value) {
+            Ok(key) => found.push(Compromised { key, from: from.value }),
+            Err(e) => table.problems().malformed(key.span, format!("`compromised.key`: {e}"), None),
+        }
+    }
+    found
 }
 
 fn check(trust: &Trust, origin: &Origin, root: &Table<'_>) {
@@ -153,158 +204,23 @@ fn check(trust: &Trust, origin: &Origin, root: &Table<'_>) {
         let message = format!("the registry key `{}` is not named `{origin}`", key.name());
         root.problems().malformed(root.span_of("registry"), message, None);
     }
+    check_compromised(trust, root);
     if trust.expires <= trust.issued {
         root.problems().malformed(root.span_of("expires"), "expires before it was issued", None);
     }
 }
 
-/// Says why a chain of trust does not hold.
-#[derive(Debug, thiserror::Error)]
-pub enum TrustError {
-    /// The first root is another one.
-    #[error("the first root is sha256:{found}, not sha256:{pinned}")]
-    NotPinned {
-        /// Digest that the reader was given.
-        pinned: Hash,
-        /// Digest of the file.
-        found: Hash,
-    },
-    /// A version does not hold.
-    #[error("trust/{version}.note: {what}")]
-    Version {
-        /// Which one.
-        version: u64,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// A version is not signed by those who must.
-    #[error("trust/{version}.note: {source}")]
-    Signature {
-        /// Which one.
-        version: u64,
-        /// What is wrong.
-        #[source]
-        source: NoteError,
-    },
-}
-
-/// What vouches for the first version.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum First {
-    /// The pin and its own root keys.
-    Signed,
-    /// The pin.
-    Pinned,
-}
-
-/// Every version of the trust, verified from the pinned one on.
-#[derive(Debug, Clone)]
-pub struct Chain {
-    origin: Origin,
-    current: Trust,
-    earlier: Vec<Trust>,
-}
-
-impl Chain {
-    /// Verifies the notes of versions 1, 2, … in order. `pin` is the SHA-256 of the first note's bytes.
-    pub fn open<'n>(notes: impl IntoIterator<Item = &'n [u8]>, pin: &Hash) -> Result<Self, TrustError> {
-        Self::open_from(notes, pin, First::Signed)
-    }
-
-    /// The same for one who only reads, in less time: whoever believes the pin believes the bytes of the first note, so
-    /// that its own signatures add nothing. Those who publish or audit hold it to its threshold.
-    pub fn open_pinned<'n>(
-        notes: impl IntoIterator<Item = &'n [u8]>,
-        pin: &Hash,
-    ) -> Result<Self, TrustError> {
-        Self::open_from(notes, pin, First::Pinned)
-    }
-
-    fn open_from<'n>(
-        notes: impl IntoIterator<Item = &'n [u8]>,
-        pin: &Hash,
-        first: First,
-    ) -> Result<Self, TrustError> {
-        let mut chain: Option<Self> = None;
-        for (version, bytes) in (1..).zip(notes) {
-            chain = Some(match chain {
-                None => Self::first(bytes, pin, first)?,
-                Some(chain) => chain.next(version, bytes)?,
-            });
+fn check_compromised(trust: &Trust, root: &Table<'_>) {
+    for (at, Compromised { key, .. }) in trust.compromised.iter().enumerate() {
+        let name = key.name();
+        let holds = |role: &Role| role.keys.iter().any(|other| other.public() == key.public());
+        if let Some((role, _)) = trust.roles().into_iter().find(|(_, role)| holds(role)) {
+            let message = format!("the key `{name}` is compromised and stands under `{role}`");
+            root.problems().malformed(root.span_of("compromised"), message, Some("take it out".into()));
         }
-        chain.ok_or_else(|| wrong(1, "is missing"))
-    }
-
-    fn first(bytes: &[u8], pin: &Hash, by: First) -> Result<Self, TrustError> {
-        let found = Hash::of(bytes);
-        if found != *pin {
-            return Err(TrustError::NotPinned { pinned: *pin, found });
+        if trust.compromised.iter().take(at).any(|other| other.key.public() == key.public()) {
+            let message = format!("the key `{name}` is named as compromised twice");
+            root.problems().malformed(root.span_of("compromised"), message, None);
         }
-        let note = Note::parse(bytes).map_err(|source| TrustError::Signature { version: 1, source })?;
-        let origin = note::origin_of(note.text(), Kind::Trust).and_then(|text| Ok(Origin::parse(text)?));
-        let origin = origin.map_err(|source| TrustError::Signature { version: 1, source })?;
-        let trust = read_version(1, &note, &origin)?;
-        if by == First::Signed {
-            verify(1, &note, &trust.root)?;
-        }
-        if trust.log_index != 0 {
-            return Err(wrong(1, "must judge the log from index 0 on"));
-        }
-        Ok(Self { origin, current: trust, earlier: Vec::new() })
     }
-
-    fn next(mut self, version: u64, bytes: &[u8]) -> Result<Self, TrustError> {
-        let note = Note::parse(bytes).map_err(|source| TrustError::Signature { version, source })?;
-        let trust = read_version(version, &note, &self.origin)?;
-        verify(version, &note, &self.current.root)?;
-        verify(version, &note, &trust.root)?;
-        if trust.log_index < self.current.log_index {
-            return Err(wrong(version, "takes force before the version it follows"));
-        }
-        self.earlier.push(std::mem::replace(&mut self.current, trust));
-        Ok(self)
-    }
-
-    /// Whose registry this is.
-    pub fn origin(&self) -> &Origin {
-        &self.origin
-    }
-
-    /// The newest version.
-    pub fn current(&self) -> &Trust {
-        &self.current
-    }
-
-    /// The version before the newest.
-    pub fn previous(&self) -> Option<&Trust> {
-        self.earlier.last()
-    }
-
-    /// The version by which the log entry at `index` is judged.
-    pub fn at(&self, index: u64) -> &Trust {
-        let newest_first = std::iter::once(&self.current).chain(self.earlier.iter().rev());
-        newest_first.clone().find(|trust| trust.log_index <= index).unwrap_or(&self.current)
-    }
-}
-
-fn read_version(version: u64, note: &Note, origin: &Origin) -> Result<Trust, TrustError> {
-    let body = note::body(note.text(), Kind::Trust, origin)
-        .map_err(|source| TrustError::Signature { version, source })?;
-    let trust = Trust::parse(body.as_bytes(), origin).map_err(|problems| {
-        let first = problems.first().map_or_else(String::new, |p| p.message.clone());
-        wrong(version, &first)
-    })?;
-    if trust.version == version {
-        Ok(trust)
-    } else {
-        Err(wrong(version, &format!("says that it is version {}", trust.version)))
-    }
-}
-
-fn verify(version: u64, note: &Note, role: &Role) -> Result<(), TrustError> {
-    role.verify(note).map(drop).map_err(|source| TrustError::Signature { version, source })
-}
-
-fn wrong(version: u64, what: &str) -> TrustError {
-    TrustError::Version { version, what: what.to_owned() }
 }

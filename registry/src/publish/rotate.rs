@@ -1,0 +1,117 @@
+//! Putting the next version of the trust in force.
+//!
+//! ```text
+//! 1  hold the new version against the chain, the log and the keys at hand, before anything is written
+//! 2  make trust/N.note, if nobody else made one first
+//! 3  publish: the next `latest.note` names version N and is signed by its registry keys
+//! ```
+//!
+//! Between 2 and 3 readers go on with the version that `latest.note` names. Whoever publishes next completes 3.
+
+use super::{Publication, PublishError, Terms, publish, signers};
+use crate::latest::Latest;
+use crate::log::LogReader;
+use crate::merkle::Hash;
+use crate::note::Note;
+use crate::reader::{read_chain, read_latest, trust_path};
+use crate::record::Doubt;
+use crate::snapshot::Change;
+use crate::store::StoreMut;
+use crate::trust::{Chain, Compromised, MAX_BYTES, Trust, TrustError};
+
+/// Says why the next version of the trust was not put in force.
+#[derive(Debug, thiserror::Error)]
+pub enum RotateError {
+    /// It does not follow from the version before it.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// Entries that count today would not count under it, and no compromised key explains why.
+    #[error(
+        "the log has {size} entries, and under this version entry {first} would count no longer: version {version} takes \
+         force at index {log_index}"
+    )]
+    Disowned {
+        /// Entries of the log.
+        size: u64,
+        /// The first entry that would be lost.
+        first: u64,
+        /// The version.
+        version: u64,
+        /// Where it takes force.
+        log_index: u64,
+    },
+    /// What is in force could not be read, or the publication that puts the version in force failed.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+}
+
+impl From<Doubt> for RotateError {
+    fn from(doubt: Doubt) -> Self {
+        Self::Publish(doubt.into())
+    }
+}
+
+/// Puts `note`, the signed next version, in force. Given the version that is the newest already, completes its rotation.
+///
+/// The caller holds the store's lock, if it has one.
+pub fn rotate(
+    store: &dyn StoreMut,
+    pin: &Hash,
+    note: &[u8],
+    terms: &Terms<'_>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Publication, RotateError> {
+    let chain = read_chain(store, pin, None)?;
+    let newest = trust_path(chain.current().version);
+    let stands = store.read(&newest, MAX_BYTES as u64).map_err(PublishError::from)?;
+    if stands != note {
+        let next = chain.clone().extend(note)?;
+        signers(&next.current().registry, terms.keys)?;
+        if let Some(latest) = in_force(store, &chain)? {
+            refuse_disowned(store, &chain, &next, &latest)?;
+        }
+        store.swap(&trust_path(next.current().version), None, note).map_err(PublishError::from)?;
+    }
+    Ok(publish(store, pin, &[], &Terms { renew: true, ..*terms }, progress)?)
+}
+
+fn in_force(store: &dyn StoreMut, chain: &Chain) -> Result<Option<Latest>, Doubt> {
+    match read_latest(store, chain) {
+        Ok(latest) => Ok(Some(latest)),
+        Err(Doubt::Missing(_)) => Ok(None),
+        Err(doubt) => Err(doubt),
+    }
+}
+
+/// Whoever drafted it may not have known the newest entries.
+fn refuse_disowned(
+    store: &dyn StoreMut,
+    before: &Chain,
+    next: &Chain,
+    latest: &Latest,
+) -> Result<(), RotateError> {
+    let trust = next.current();
+    let reader = LogReader::new(store, latest.log_size);
+    for index in trust.log_index.min(latest.log_size)..latest.log_size {
+        let entry = reader.entry(index).map_err(PublishError::from)?;
+        let note = Note::parse(&entry)
+            .map_err(|source| PublishError::Note { what: format!("entry {index}"), source })?;
+        let change = Change::read(&note, before.origin()).map_err(PublishError::from)?;
+        let counts = |chain: &Chain| change.counts(&note, &chain.publishers_at(index));
+        if counts(before) && !counts(next) && !is_stolen(trust, index, &note) {
+            return Err(RotateError::Disowned {
+                size: latest.log_size,
+                first: index,
+                version: trust.version,
+                log_index: trust.log_index,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A compromised key is named on purpose, and what it signed is meant to be lost.
+fn is_stolen(trust: &Trust, index: u64, note: &Note) -> bool {
+    let signed = |known: &Compromised| note.signatures().iter().any(|line| line.is_named(&known.key));
+    trust.compromised.iter().any(|known| known.from <= index && signed(known))
+}
