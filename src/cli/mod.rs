@@ -8,6 +8,7 @@ mod maintain;
 mod place;
 mod run;
 mod site;
+mod trust;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -26,6 +27,10 @@ pub use run::RunArgs;
 pub use site::{
     AuditCommand, AuditListArgs, CompletionsArgs, Condition, DemoArgs, ExplainArgs, LookupArgs, ManArgs,
     OutcomeWord, PolicyCheckArgs, PolicyCommand, ProbeArgs, SceneArgs,
+};
+pub use trust::{
+    EditArgs, RoleWord, TrustAddArgs, TrustCommand, TrustCompromisedArgs, TrustDraftArgs, TrustRemoveArgs,
+    TrustRotateArgs, TrustShowArgs, TrustSignArgs,
 };
 
 /// Signed registry, policy engine and audit log for GPU capability overrides in macOS guests
@@ -81,6 +86,9 @@ pub enum Command {
     Revoke(RevokeArgs),
     /// Sign again what is in force, so that it does not expire
     Renew(RenewArgs),
+    /// Show and change who is trusted
+    #[command(subcommand, after_help = "Example:\n  capgate trust show")]
+    Trust(TrustCommand),
     /// Check a whole registry, byte for byte
     Verify(VerifyArgs),
     /// List what is in force

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use capgate_registry::keys::{SigningKey, VerifierKey};
+use capgate_registry::keys::SigningKey;
 use capgate_registry::publish::{LIFE, Terms};
 use capgate_registry::trust::{Role, Trust};
 use jiff::{SignedDuration, Timestamp};
@@ -104,7 +104,7 @@ fn trust(
     now: Timestamp,
 ) -> Result<Trust, Failure> {
     let public = |keys: &[SigningKey]| keys.iter().map(|key| key.verifier().clone()).collect::<Vec<_>>();
-    let publishers = args.publisher.iter().map(|text| publisher(text)).collect::<Result<Vec<_>, _>>()?;
+    let publishers = args.publisher.iter().map(|text| keys::public(text)).collect::<Result<Vec<_>, _>>()?;
     let life = SignedDuration::from_hours(i64::from(args.expires_days) * 24);
     let trust = Trust {
         version: 1,
@@ -132,16 +132,4 @@ fn check(trust: &Trust, args: &InitArgs) -> Result<(), Failure> {
         Some(format!("capgate keygen {} --out registry.key", args.origin))
     };
     Err(Failure { help, ..Failure::usage(message) })
-}
-
-/// A public key, or the public half of a key file.
-fn publisher(text: &str) -> Result<VerifierKey, Failure> {
-    let path = Path::new(text);
-    if path.exists() {
-        return keys::read(path, &[]).map(|key| key.verifier().clone());
-    }
-    VerifierKey::parse(text).map_err(|e| {
-        Failure::usage(format!("`{text}` is neither a file nor a public key: {e}"))
-            .help("a public key is the line that `capgate keygen` prints")
-    })
 }

@@ -50,8 +50,20 @@ pub fn of_role(paths: &[PathBuf], role: &Role, name: &str) -> Result<Vec<Signing
             role.keys.len(),
             role.threshold
         );
-        let option = if name == "publisher" { "--key" } else { "--registry-key" };
+        let option = if name == "registry" { "--registry-key" } else { "--key" };
         return Err(Failure::failed(message).help(format!("give `{option} FILE` once for each")));
     }
     Ok(keys)
+}
+
+/// A public key, or the public half of a key file.
+pub fn public(text: &str) -> Result<VerifierKey, Failure> {
+    let path = Path::new(text);
+    if path.exists() {
+        return read(path, &[]).map(|key| key.verifier().clone());
+    }
+    VerifierKey::parse(text).map_err(|e| {
+        Failure::usage(format!("`{text}` is neither a file nor a public key: {e}"))
+            .help("a public key is the line that `capgate keygen` prints")
+    })
 }

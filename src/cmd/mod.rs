@@ -25,10 +25,13 @@ mod renew;
 mod revoke;
 mod run;
 mod scene;
+mod trust;
 mod uninstall;
 mod verify;
 
-use crate::cli::{AuditCommand, Command, EvidenceCommand, HostCommand, LaunchAgentCommand, PolicyCommand};
+use crate::cli::{
+    AuditCommand, Command, EvidenceCommand, HostCommand, LaunchAgentCommand, PolicyCommand, TrustCommand,
+};
 use crate::exit::Outcome;
 use crate::ui::Ui;
 
@@ -44,6 +47,13 @@ pub fn dispatch(ui: &Ui, command: Command) -> Outcome {
         Command::Publish(args) => publish::run(ui, &args),
         Command::Revoke(args) => revoke::run(ui, &args),
         Command::Renew(args) => renew::run(ui, &args),
+        Command::Trust(TrustCommand::Show(args)) => trust::show(ui, &args),
+        Command::Trust(TrustCommand::Draft(args)) => trust::draft(ui, &args),
+        Command::Trust(TrustCommand::AddKey(args)) => trust::add_key(ui, &args),
+        Command::Trust(TrustCommand::RemoveKey(args)) => trust::remove_key(ui, &args),
+        Command::Trust(TrustCommand::Compromised(args)) => trust::compromised(ui, &args),
+        Command::Trust(TrustCommand::Sign(args)) => trust::sign(ui, &args),
+        Command::Trust(TrustCommand::Rotate(args)) => trust::rotate(ui, &args),
         Command::Verify(args) => verify::run(ui, &args),
         Command::List(args) => list::run(ui, &args),
         Command::Lookup(args) => lookup::run(ui, &args),

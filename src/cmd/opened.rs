@@ -9,6 +9,7 @@ use capgate_registry::note::NoteError;
 use capgate_registry::publish::PublishError;
 use capgate_registry::reader::{Anchor, Reader, Seen};
 use capgate_registry::record::Doubt;
+use capgate_registry::trust::Trust;
 use jiff::Timestamp;
 
 use crate::cli::RegistryArgs;
@@ -32,6 +33,7 @@ pub fn reader(ui: &Ui, args: &RegistryArgs) -> Result<(Reader, Timestamp), Failu
     let now = clock::now(args.now);
     let reader = open(&folder, args.root, now).map_err(|doubt| doubted(&doubt, &args.registry))?;
     warn_of_expiry(ui, reader.latest(), now, &args.registry);
+    warn_of_trust(ui, reader.chain().current(), now);
     Ok((reader, now))
 }
 
@@ -45,6 +47,14 @@ pub fn warn_of_expiry(ui: &Ui, latest: &Latest, now: Timestamp, registry: &Path)
     if latest.nearly_expired(now) {
         let renew = renew_line(registry);
         ui.warn(format!("the registry expires {}; its maintainer should run {renew}", latest.expires));
+    }
+}
+
+/// Root keys take time to gather, so the end of the trust is said early.
+pub fn warn_of_trust(ui: &Ui, trust: &Trust, now: Timestamp) {
+    if trust.nearly_expired(now) {
+        let todo = "its root keys should sign the next version: `capgate trust draft`";
+        ui.warn(format!("trust version {} ends {}; {todo}", trust.version, trust.expires));
     }
 }
 

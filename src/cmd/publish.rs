@@ -43,6 +43,11 @@ impl Plan {
         Ok(Self { folder, root: args.root, chain, now: clock::now(args.now), path: args.registry.clone() })
     }
 
+    /// The folder as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The private keys that may say what is in force.
     pub fn registry_keys(&self, paths: &[PathBuf]) -> Result<Vec<SigningKey>, Failure> {
         keys::of_role(paths, &self.chain.current().registry, "registry")
@@ -131,6 +136,7 @@ pub fn run(ui: &Ui, args: &PublishArgs) -> Outcome {
     let notes = in_order(&chosen).into_iter().map(|file| sign(file, &plan, &signers));
     let done = plan.publish(&notes.collect::<Result<Vec<_>, _>>()?, &args.signing)?;
     opened::warn_of_expiry(ui, &done.latest, plan.now, &args.registry.registry);
+    opened::warn_of_trust(ui, plan.chain.current(), plan.now);
     Report::new(&done).say(ui, "published");
     if args.evidence.is_empty() && !done.appended.is_empty() {
         ui.hint("the evidence was not judged again; give its bundle with `--evidence` to have it compared");

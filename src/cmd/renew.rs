@@ -27,6 +27,7 @@ pub fn run(ui: &Ui, args: &RenewArgs) -> Outcome {
     let terms = Terms { keys: &keys, now: plan.now, life, renew: true, threads: threads() };
     let done = publish::publish(&plan.folder, &plan.root, &[], &terms, &mut |_| {})
         .map_err(|e| opened::not_published(&e, &args.registry.registry))?;
+    opened::warn_of_trust(ui, plan.chain.current(), plan.now);
     let (version, expires) = (done.latest.version, done.latest.expires.to_string());
     if ui.is_json() {
         ui.json(&Renewed { version, expires, completed: done.completed });

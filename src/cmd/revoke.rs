@@ -27,6 +27,7 @@ pub fn run(ui: &Ui, args: &RevokeArgs) -> Outcome {
         .map_err(|e| Failure::usage(format!("the revocation cannot be signed: {e}")))?;
     let done = plan.publish(&[note], &args.signing)?;
     opened::warn_of_expiry(ui, &done.latest, plan.now, &args.registry.registry);
+    opened::warn_of_trust(ui, plan.chain.current(), plan.now);
     Report::new(&done).say(ui, "revoked");
     Ok(Exit::Done)
 }

@@ -91,6 +91,9 @@ pub enum NoteError {
         /// Name of the key.
         name: String,
     },
+    /// Two notes whose signatures were to be put together are over different texts.
+    #[error("the two notes have different texts")]
+    OtherText,
     /// The text does not begin with capgate's domain line.
     #[error("the text does not begin with `# capgate <kind> v1 <origin>`")]
     NoDomain,
@@ -318,6 +321,25 @@ pub fn add_signature(note: &[u8], key: &SigningKey) -> Result<Vec<u8>, NoteError
     push_line(&mut line, &parsed.text, key);
     let mut bytes = note.to_vec();
     bytes.extend_from_slice(line.as_bytes());
+    Note::parse(&bytes)?;
+    Ok(bytes)
+}
+
+/// Adds to a note the signature lines of another over the same text that it does not have yet.
+///
+/// Errors: those of [`Note::parse`] for each of them or for what they become, and [`NoteError::OtherText`].
+pub fn merge(note: &[u8], other: &[u8]) -> Result<Vec<u8>, NoteError> {
+    let (parsed, more) = (Note::parse(note)?, Note::parse(other)?);
+    if parsed.text != more.text {
+        return Err(NoteError::OtherText);
+    }
+    let mut bytes = note.to_vec();
+    for signature in more.signatures.iter().filter(|signature| !parsed.signatures.contains(signature)) {
+        let mut material = signature.hash.to_vec();
+        material.extend_from_slice(&signature.bytes);
+        let line = format!("{LINE_START}{} {}\n", signature.name, Base64::encode_string(&material));
+        bytes.extend_from_slice(line.as_bytes());
+    }
     Note::parse(&bytes)?;
     Ok(bytes)
 }
