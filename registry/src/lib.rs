@@ -19,6 +19,7 @@ pub mod record;
 pub mod seen;
 pub mod snapshot;
 pub mod store;
+pub mod sync;
 pub mod text;
 pub mod trust;
 pub mod verify;

@@ -77,13 +77,14 @@ pub fn trust_path(version: u64) -> String {
 }
 
 /// `latest.note` as it stands, whoever signed it.
-struct Claimed {
+pub(crate) struct Claimed {
+    pub bytes: Vec<u8>,
     note: Note,
-    latest: Latest,
+    pub latest: Latest,
 }
 
 impl Claimed {
-    fn read(store: &dyn Store) -> Result<Self, Doubt> {
+    pub fn read(store: &dyn Store) -> Result<Self, Doubt> {
         let bytes = store.read(latest::PATH, latest::MAX_BYTES).map_err(|e| match e {
             StoreError::NotFound { path } => Doubt::Missing(format!("`{path}` does not exist")),
             e => unreadable(&e),
@@ -96,17 +97,17 @@ impl Claimed {
         let latest = Latest::parse(body.as_bytes()).map_err(|problems| {
             malformed(problems.first().map_or_else(String::new, |p| p.message.clone()))
         })?;
-        Ok(Self { note, latest })
+        Ok(Self { bytes, note, latest })
     }
 
     /// Believes it, if the registry keys of the trust version that it names signed it, for this origin.
-    fn verify(self, chain: &Chain) -> Result<Latest, Doubt> {
+    pub fn verify(&self, chain: &Chain) -> Result<Latest, Doubt> {
         let missing = || Doubt::Rollback(format!("`{}` is missing", trust_path(self.latest.trust)));
         let chain = chain.as_of(self.latest.trust).ok_or_else(missing)?;
         note::body(self.note.text(), Kind::Latest, chain.origin())
             .and_then(|_| chain.current().registry.verify(&self.note))
             .map_err(|e| note_doubt(latest::PATH, &e))?;
-        Ok(self.latest)
+        Ok(self.latest.clone())
     }
 }
 
@@ -288,7 +289,7 @@ pub fn open_snapshot(store: &dyn Store, latest: &Latest) -> Result<Snapshot, Dou
     Snapshot::open(file, latest.size, latest.root).map_err(|e| snapshot_doubt(&e))
 }
 
-fn unreadable(error: &StoreError) -> Doubt {
+pub(crate) fn unreadable(error: &StoreError) -> Doubt {
     Doubt::Unreadable(error.to_string())
 }
 
@@ -303,7 +304,7 @@ fn snapshot_doubt(error: &SnapshotError) -> Doubt {
     }
 }
 
-fn trust_doubt(error: &TrustError) -> Doubt {
+pub(crate) fn trust_doubt(error: &TrustError) -> Doubt {
     match error {
         TrustError::NotPinned { .. } => Doubt::WrongKey(error.to_string()),
         TrustError::Version { .. } => Doubt::Malformed(error.to_string()),

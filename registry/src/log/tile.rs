@@ -63,6 +63,14 @@ impl Tile {
         (width > 0 && tile.to_string() == path).then_some(tile)
     }
 
+    /// Every tile of a log of `size` entries, row by row.
+    pub fn all(size: u64) -> impl Iterator<Item = Self> {
+        let rows = (0..LEVELS).map(Row::Hashes).chain([Row::Entries]);
+        rows.flat_map(move |row| {
+            (0..row.length(size).div_ceil(TILE_WIDTH)).filter_map(move |index| Self::at(row, index, size))
+        })
+    }
+
     /// What it holds.
     pub fn row(self) -> Row {
         self.row

@@ -13,7 +13,7 @@
 mod entries;
 mod rotate;
 mod stage;
-mod work;
+pub(crate) mod work;
 
 use std::num::NonZero;
 
@@ -34,6 +34,7 @@ use work::Work;
 
 pub(crate) use entries::LogEntries;
 pub use rotate::{RotateError, rotate};
+pub(crate) use stage::{MAX_CHECKPOINT, encode_noted};
 pub use stage::{Overlay, committed_log, complete, verified_checkpoint};
 
 /// How long `latest.note` is believed unless it is said otherwise.
@@ -104,6 +105,9 @@ pub enum PublishError {
         /// A file that only a committed publication makes.
         found: String,
     },
+    /// Somebody else's publication says something else than its own log leads to.
+    #[error("{0}")]
+    Foreign(String),
     /// The staged entries of an interrupted publication are gone or damaged.
     #[error("an interrupted publication cannot be completed: {0}")]
     Staged(String),

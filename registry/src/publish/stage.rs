@@ -18,7 +18,7 @@ use crate::trust::Chain;
 /// Most bytes of staged entries that are read.
 const MAX_STAGED: u64 = 1 << 30;
 /// Most bytes of a checkpoint.
-const MAX_CHECKPOINT: u64 = 16 * 1024;
+pub(crate) const MAX_CHECKPOINT: u64 = 16 * 1024;
 
 pub(super) fn encode(
     chain: &Chain,
@@ -31,13 +31,18 @@ pub(super) fn encode(
         Checkpoint { origin: chain.origin().clone(), size: latest.log_size, root: latest.log_root };
     let note = note::sign(&checkpoint.to_text(), keys)
         .map_err(|source| PublishError::Note { what: CHECKPOINT.into(), source })?;
-    let mut bytes = format!("capgate staged v1\n{old_size}\n{}\n", note.len()).into_bytes();
-    bytes.extend(note);
+    Ok(encode_noted(&note, old_size, entries))
+}
+
+/// The same with a checkpoint that is signed already.
+pub(crate) fn encode_noted(checkpoint: &[u8], old_size: u64, entries: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = format!("capgate staged v1\n{old_size}\n{}\n", checkpoint.len()).into_bytes();
+    bytes.extend_from_slice(checkpoint);
     for entry in entries {
         bytes.extend(u16::try_from(entry.len()).unwrap_or(u16::MAX).to_be_bytes());
         bytes.extend(entry);
     }
-    Ok(bytes)
+    bytes
 }
 
 struct Staged {

@@ -3,16 +3,16 @@
 use std::io;
 use std::num::NonZero;
 
-use super::{LogEntries, PublishError, Terms, signers, stage};
+use super::{LogEntries, PublishError, Terms, encode_noted, signers, stage};
 use crate::combination::Key;
 use crate::keys::SigningKey;
 use crate::latest::{self, Latest};
-use crate::log::{LogError, LogReader, append};
+use crate::log::{Extension, LogError, LogReader, append};
 use crate::merkle::{self, Hash};
 use crate::note::{self, Kind, Note, Origin};
 use crate::profile::{Profile, ProfileId};
 use crate::reader::read_latest;
-use crate::snapshot::{Catalogue, Change, compile};
+use crate::snapshot::{Catalogue, Change, Compiled, compile};
 use crate::store::{StoreError, StoreMut};
 use crate::trust::Chain;
 
@@ -20,7 +20,7 @@ use crate::trust::Chain;
 const BATCH: usize = 16 * 1024;
 
 /// A publication in progress.
-pub(super) struct Work<'a> {
+pub(crate) struct Work<'a> {
     store: &'a dyn StoreMut,
     chain: &'a Chain,
     old: Option<&'a Latest>,
@@ -39,6 +39,34 @@ impl<'a> Work<'a> {
     ) -> Result<Self, PublishError> {
         let old_size = old.map_or(0, |latest| latest.log_size);
         let old_root = old.map_or_else(merkle::empty_root, |latest| latest.log_root);
+        Self::read(store, chain, old, (old_size, old_root), threads)
+    }
+
+    /// The same as if the log in the store were empty, because it is damaged: what follows writes all of it.
+    pub fn load_nothing(store: &'a dyn StoreMut, chain: &'a Chain, old: Option<&'a Latest>) -> Self {
+        Self {
+            store,
+            chain,
+            old,
+            old_size: 0,
+            old_root: merkle::empty_root(),
+            catalogue: Catalogue::default(),
+            entries: LogEntries::new(store, 0),
+        }
+    }
+
+    /// Entries that were in the log when it was loaded.
+    pub fn old_size(&self) -> u64 {
+        self.old_size
+    }
+
+    fn read(
+        store: &'a dyn StoreMut,
+        chain: &'a Chain,
+        old: Option<&'a Latest>,
+        (old_size, old_root): (u64, Hash),
+        threads: NonZero<usize>,
+    ) -> Result<Self, PublishError> {
         let reader = LogReader::new(store, old_size);
         let mut catalogue = Catalogue::default();
         let mut entries = LogEntries::new(store, old_size);
@@ -93,6 +121,69 @@ impl<'a> Work<'a> {
         Ok((appended, already))
     }
 
+    /// Takes up the next entries of somebody else's log, whose signatures were verified.
+    pub fn take(&mut self, entries: Vec<Vec<u8>>, threads: NonZero<usize>) -> Result<(), PublishError> {
+        let first = self.old_size + self.entries.added() as u64;
+        self.catalogue.add_all(first, &entries, self.chain, threads)?;
+        entries.into_iter().for_each(|entry| self.entries.add(entry));
+        Ok(())
+    }
+
+    /// What the log becomes.
+    pub fn extend(&self) -> Result<Extension, PublishError> {
+        let reader = LogReader::new(self.store, self.old_size);
+        Ok(append(&reader, &self.old_root, self.entries.new_entries())?)
+    }
+
+    /// Steps 2 to 4 for a publication that was signed elsewhere, if its own log leads to it.
+    pub fn commit_signed(
+        &self,
+        latest: &Latest,
+        note: &[u8],
+        checkpoint: &[u8],
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), PublishError> {
+        let (compiled, path) = self.compile(latest.version, progress)?;
+        if compiled.root != latest.root || compiled.size != latest.size {
+            self.store.remove(&path)?;
+            return Err(PublishError::Foreign(format!(
+                "`{}` signs {} records under {}, but the log leads to {} under {}",
+                latest::PATH,
+                latest.size,
+                latest.root,
+                compiled.size,
+                compiled.root
+            )));
+        }
+        let staged = encode_noted(checkpoint, self.old_size, self.entries.new_entries());
+        self.store.put(&latest.staged_path(), &staged)?;
+        self.swap(note)
+    }
+
+    fn compile(
+        &self,
+        version: u64,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(Compiled, String), PublishError> {
+        let mut compiled = None;
+        let path = self.store.write(&mut |out| {
+            let done = compile(&self.catalogue, &self.entries, out, progress).map_err(io::Error::other)?;
+            compiled = Some(done);
+            Ok(format!("snapshot/{version}-{}.snap", done.root))
+        })?;
+        let compiled = compiled.ok_or_else(|| PublishError::Staged(format!("`{path}` was not written")))?;
+        Ok((compiled, path))
+    }
+
+    fn swap(&self, note: &[u8]) -> Result<(), PublishError> {
+        let expected = match self.old {
+            Some(_) => Some(self.store.read(latest::PATH, latest::MAX_BYTES)?),
+            None => None,
+        };
+        self.check_unchanged(expected.as_deref())?;
+        Ok(self.store.swap(latest::PATH, expected.as_deref(), note)?)
+    }
+
     /// Tells whether exactly this text was published; other content under the same id is an error.
     fn is_published(&self, profile: &Profile, text: &str) -> Result<bool, PublishError> {
         let Some(index) = self.catalogue.index_of(&profile.id) else { return Ok(false) };
@@ -113,16 +204,9 @@ impl<'a> Work<'a> {
     /// Steps 2 to 4.
     pub fn commit(&self, terms: &Terms<'_>, progress: &mut dyn FnMut(u64)) -> Result<Latest, PublishError> {
         let signers = signers(&self.chain.current().registry, terms.keys)?;
-        let reader = LogReader::new(self.store, self.old_size);
-        let extension = append(&reader, &self.old_root, self.entries.new_entries())?;
+        let extension = self.extend()?;
         let version = self.old.map_or(0, |latest| latest.version).saturating_add(1);
-        let mut compiled = None;
-        let path = self.store.write(&mut |out| {
-            let done = compile(&self.catalogue, &self.entries, out, progress).map_err(io::Error::other)?;
-            compiled = Some(done);
-            Ok(format!("snapshot/{version}-{}.snap", done.root))
-        })?;
-        let compiled = compiled.ok_or_else(|| PublishError::Staged(format!("`{path}` was not written")))?;
+        let (compiled, _) = self.compile(version, progress)?;
         let latest = Latest {
             version,
             size: compiled.size,
@@ -136,12 +220,7 @@ impl<'a> Work<'a> {
         let staged = stage::encode(self.chain, &latest, self.old_size, self.entries.new_entries(), &signers)?;
         self.store.put(&latest.staged_path(), &staged)?;
         let note = sign_latest(&latest, self.chain.origin(), &signers)?;
-        let expected = match self.old {
-            Some(_) => Some(self.store.read(latest::PATH, latest::MAX_BYTES)?),
-            None => None,
-        };
-        self.check_unchanged(expected.as_deref())?;
-        self.store.swap(latest::PATH, expected.as_deref(), &note)?;
+        self.swap(&note)?;
         Ok(latest)
     }
 

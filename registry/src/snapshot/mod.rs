@@ -24,8 +24,10 @@ mod compile;
 mod encoding;
 mod layout;
 mod reader;
+mod standing;
 
 pub use catalogue::{Catalogue, CatalogueError, Change};
 pub use compile::{CompileError, Compiled, Entries, compile, recompile};
 pub use encoding::{RawProfile, RawRecord};
 pub use reader::{Snapshot, SnapshotError};
+pub use standing::Standing;

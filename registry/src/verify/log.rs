@@ -8,7 +8,7 @@ use crate::log::{CHECKPOINT, LogReader, MAX_ENTRY, Row, TILE_WIDTH, Tile, decode
 use crate::merkle::{Hash, Hashes, MemoryTree, leaf_hash};
 use crate::note::Note;
 use crate::publish::{Overlay, verified_checkpoint};
-use crate::snapshot::{Catalogue, Change};
+use crate::snapshot::{Catalogue, Standing};
 use crate::store::{Listed, Store};
 use crate::trust::Chain;
 
@@ -101,13 +101,10 @@ fn check_tiles(
         audit.checked.insert(path.clone());
         check_tile(store, tree, tile, path, report);
     }
-    for row in std::iter::once(Row::Entries).chain((0..8).map(Row::Hashes)) {
-        for index in 0..row.length(latest.log_size).div_ceil(TILE_WIDTH) {
-            let Some(tile) = Tile::at(row, index, latest.log_size) else { continue };
-            let present = store.read(&tile.path(), tile_cap(tile)).is_ok();
-            if !present && store.read(&tile.full().path(), tile_cap(tile.full())).is_err() {
-                report.fault(&tile.path(), None, "is missing or cannot be read");
-            }
+    for tile in Tile::all(latest.log_size) {
+        let present = store.read(&tile.path(), tile_cap(tile)).is_ok();
+        if !present && store.read(&tile.full().path(), tile_cap(tile.full())).is_err() {
+            report.fault(&tile.path(), None, "is missing or cannot be read");
         }
     }
 }
@@ -204,14 +201,16 @@ fn check_entries(
                 return None;
             }
         };
-        let checked = check_signatures(&entry, index, chain)
+        let checked = Standing::of(&entry, index, chain)
             .and_then(|by| catalogue.add(index, &entry, chain).map(|_| by).map_err(|e| e.to_string()));
         match checked {
             Ok(Standing::Counts) => report.entries += 1,
             Ok(Standing::Compromised(keys)) => {
                 report.entries += 1;
-                report
-                    .note(format!("entry {index} counts no longer: {keys} signed it, which is compromised"));
+                let keys = keys.join("`, `");
+                report.note(format!(
+                    "entry {index} counts no longer: `{keys}` signed it, which is compromised"
+                ));
             }
             Err(what) => {
                 sound = false;
@@ -222,28 +221,6 @@ fn check_entries(
         (audit.progress)(index);
     }
     sound.then_some(catalogue)
-}
-
-/// Whether an entry that was rightly logged still counts.
-enum Standing {
-    Counts,
-    /// Keys that were found to be in foreign hands since.
-    Compromised(String),
-}
-
-fn check_signatures(entry: &[u8], index: u64, chain: &Chain) -> Result<Standing, String> {
-    let note = Note::parse(entry).map_err(|e| e.to_string())?;
-    let change = Change::read(&note, chain.origin()).map_err(|e| e.to_string())?;
-    let (now, then) = (chain.publishers_at(index), &chain.at(index).publisher);
-    let (now, then) = match change {
-        Change::Profile(_) => (now.verify(&note), then.verify(&note)),
-        Change::Revocation(_) => (now.verify_any(&note), then.verify_any(&note)),
-    };
-    match (now, then) {
-        (Ok(_), _) => Ok(Standing::Counts),
-        (Err(_), Ok(signers)) => Ok(Standing::Compromised(format!("`{}`", signers.join("`, `")))),
-        (Err(e), Err(_)) => Err(e.to_string()),
-    }
 }
 
 /// Length of every entry, as positioned reads need it.

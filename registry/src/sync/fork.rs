@@ -1,0 +1,55 @@
+//! Two signed histories under one name: told apart from damage, and kept as evidence.
+
+use super::source::Theirs;
+use super::{SyncError, fetch_error};
+use crate::latest::Latest;
+use crate::log::{CHECKPOINT, LogReader};
+use crate::merkle::{self, Hash};
+use crate::publish::{MAX_CHECKPOINT, Overlay};
+use crate::store::{Store, StoreMut};
+
+fn fork(size: u64, ours: Hash, theirs_root: Hash, theirs: &Theirs, log: Option<&Overlay<'_>>) -> SyncError {
+    let checkpoint = log.and_then(|log| log.read(CHECKPOINT, MAX_CHECKPOINT).ok()).unwrap_or_default();
+    SyncError::Fork { size, ours, theirs: theirs_root, latest: theirs.bytes.clone(), checkpoint }
+}
+
+/// The source's log is not longer than ours: is it at least a part of it?
+pub(super) fn shorter(to: &dyn StoreMut, here: &Latest, theirs: &Theirs) -> Option<SyncError> {
+    let size = theirs.latest.log_size;
+    if size > here.log_size {
+        return None;
+    }
+    let reader = LogReader::new(to, here.log_size);
+    let ours = merkle::root(&reader, size).ok()?;
+    (ours != theirs.latest.log_root).then(|| fork(size, ours, theirs.latest.log_root, theirs, None))
+}
+
+/// What was fetched does not lead to the signed root. If the source's own hashes do, and they begin otherwise than ours,
+/// it is a fork; else its files are damaged.
+pub(super) fn explain(
+    to: &dyn StoreMut,
+    log: &Overlay<'_>,
+    here: Option<&Latest>,
+    theirs: &Theirs,
+) -> SyncError {
+    let damaged = || SyncError::Damaged("its entries do not lead to the root that was signed".into());
+    let Some(here) = here else { return damaged() };
+    let reader = LogReader::new(log, theirs.latest.log_size);
+    if merkle::root(&reader, theirs.latest.log_size).ok() != Some(theirs.latest.log_root) {
+        return damaged();
+    }
+    let Ok(begins) = merkle::root(&reader, here.log_size) else { return damaged() };
+    // Read again, since what is here may be what changed.
+    let ours = merkle::root(&LogReader::new(to, here.log_size), here.log_size).unwrap_or(here.log_root);
+    if begins == ours { damaged() } else { fork(here.log_size, ours, begins, theirs, Some(log)) }
+}
+
+/// Refuses a whole log that does not begin as the one that was signed here.
+pub(super) fn refuse(log: &Overlay<'_>, here: &Latest, theirs: &Theirs) -> Result<(), SyncError> {
+    let reader = LogReader::new(log, theirs.latest.log_size);
+    let begins = merkle::root(&reader, here.log_size).map_err(fetch_error)?;
+    if begins == here.log_root {
+        return Ok(());
+    }
+    Err(fork(here.log_size, here.log_root, begins, theirs, Some(log)))
+}

@@ -1,0 +1,339 @@
+//! Following another copy of a registry: what it has more is fetched, verified, and put in force here.
+//!
+//! Only the log's new entries are fetched; tiles and snapshot are computed from them and must come out as they were
+//! signed. So a copy holds nothing that its own log does not lead to, however the source was changed, and whoever holds
+//! the registry key cannot leave out of the snapshot what the log says. The commit is that of a publication, with the
+//! signatures of the source in place of our own: a stop anywhere leaves the old or the new registry.
+
+mod fork;
+mod source;
+
+use std::num::NonZero;
+use std::thread;
+
+use crate::latest::Latest;
+use crate::log::{CHECKPOINT, LogError, LogReader, Tile};
+use crate::merkle::Hash;
+use crate::publish::work::Work;
+use crate::publish::{PublishError, complete};
+use crate::reader::{Anchor, Seen, judge_age, read_chain, read_latest, trust_path};
+use crate::record::Doubt;
+use crate::snapshot::Standing;
+use crate::store::{Store, StoreError, StoreMut};
+use crate::trust::Chain;
+use source::Theirs;
+
+/// How often a source that changes while it is read is read again.
+const ATTEMPTS: usize = 5;
+/// Entries that are verified at once.
+const BATCH: usize = 16 * 1024;
+
+/// Says why nothing was taken over. What was there stays as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum SyncError {
+    /// The source cannot be believed, or not any more.
+    #[error(transparent)]
+    Source(Doubt),
+    /// What is here cannot be believed, so that nothing can be compared with it.
+    #[error("this copy: {0}")]
+    Here(Doubt),
+    /// A version of the trust stands at the source that nothing in force is signed under yet.
+    #[error("trust version {0} is being put in force at the source: try again when its maintainer is done")]
+    Rotating(u64),
+    /// The source changed each time it was read.
+    #[error("the source changes while it is read: {0}")]
+    Moving(String),
+    /// The source's log and the one here contradict each other, and both are signed.
+    #[error(
+        "the source's log is not the one that was seen here: of {size} entries it has the root {theirs}, and here {ours} \
+         was signed; somebody shows different histories to different readers"
+    )]
+    Fork {
+        /// Entries of the smaller one.
+        size: u64,
+        /// Root here.
+        ours: Hash,
+        /// Root there.
+        theirs: Hash,
+        /// What the source signed: `latest.note`.
+        latest: Vec<u8>,
+        /// What the source signed: its checkpoint.
+        checkpoint: Vec<u8>,
+    },
+    /// Files of the source are damaged.
+    #[error("the source is damaged: {0}")]
+    Damaged(String),
+    /// An entry that no honest maintainer would have logged.
+    #[error("entry {index} of the source's log: {what}")]
+    Entry {
+        /// Its index.
+        index: u64,
+        /// What is wrong.
+        what: String,
+    },
+    /// A file could not be fetched.
+    #[error(transparent)]
+    Fetch(StoreError),
+    /// This copy could not be read or written.
+    #[error(transparent)]
+    Write(#[from] PublishError),
+}
+
+impl From<StoreError> for SyncError {
+    fn from(error: StoreError) -> Self {
+        Self::Write(error.into())
+    }
+}
+
+/// What is told while it works: entries fetched so far, and how many there are to fetch.
+pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
+
+/// What a synchronisation did.
+#[derive(Debug, Clone)]
+pub struct Synced {
+    /// What is in force here now.
+    pub latest: Latest,
+    /// Entries that were fetched.
+    pub fetched: u64,
+    /// Whether anything changed.
+    pub changed: bool,
+    /// Whether this copy was damaged and was made anew.
+    pub repaired: bool,
+    /// What was verified, for the reader to remember.
+    pub seen: Seen,
+}
+
+/// Brings `to` to the state of `source`. The caller holds the lock of `to`, if it has one.
+///
+/// `anchor` names the pin and what its owner has seen; what `to` holds is remembered beside it.
+pub fn sync(
+    source: &dyn Store,
+    to: &dyn StoreMut,
+    anchor: &Anchor,
+    threads: NonZero<usize>,
+    progress: &mut Progress<'_>,
+) -> Result<Synced, SyncError> {
+    let mut last = SyncError::Moving(String::new());
+    for _ in 0..ATTEMPTS {
+        match once(source, to, anchor, threads, progress) {
+            // What was named a moment ago is gone: somebody published meanwhile.
+            Err(SyncError::Fetch(StoreError::NotFound { path })) => {
+                last = SyncError::Moving(format!("`{path}` is missing"));
+            }
+            Err(e @ SyncError::Moving(_)) => last = e,
+            done => return done,
+        }
+    }
+    Err(last)
+}
+
+/// What is here.
+struct Ours {
+    chain: Chain,
+    latest: Option<Latest>,
+}
+
+impl Ours {
+    fn read(to: &dyn StoreMut, pin: &Hash) -> Result<Option<Self>, SyncError> {
+        let chain = match read_chain(to, pin, None) {
+            Ok(chain) => chain,
+            Err(Doubt::Missing(_)) => return Ok(None),
+            Err(doubt) => return Err(SyncError::Here(doubt)),
+        };
+        let latest = match read_latest(to, &chain) {
+            Ok(latest) => Some(latest),
+            Err(Doubt::Missing(_)) => None,
+            Err(doubt) => return Err(SyncError::Here(doubt)),
+        };
+        Ok(Some(Self { chain, latest }))
+    }
+
+    /// Finishes what a stop left behind its commit. Where that fails, the log is fetched anew.
+    fn finish(&self, to: &dyn StoreMut) {
+        if let Some(latest) = &self.latest
+            && let Some(chain) = self.chain.as_of(latest.trust)
+        {
+            let _ = complete(to, &chain, latest);
+        }
+    }
+}
+
+fn once(
+    source: &dyn Store,
+    to: &dyn StoreMut,
+    anchor: &Anchor,
+    threads: NonZero<usize>,
+    progress: &mut Progress<'_>,
+) -> Result<Synced, SyncError> {
+    let ours = Ours::read(to, &anchor.pin)?;
+    if let Some(ours) = &ours {
+        ours.finish(to);
+    }
+    let theirs = Theirs::read(source, ours.as_ref().map(|ours| &ours.chain), anchor)?;
+    let here = ours.as_ref().and_then(|ours| ours.latest.as_ref());
+    judge_age(&theirs.latest, &theirs.chain, &remembering(anchor, here)).map_err(|doubt| {
+        // A log that contradicts the one here is more than an old one.
+        here.and_then(|here| fork::shorter(to, here, &theirs)).unwrap_or(SyncError::Source(doubt))
+    })?;
+    let whole = here.is_none_or(|here| is_whole(to, here));
+    if here == Some(&theirs.latest) && whole {
+        return Ok(synced(&theirs, 0, false, false));
+    }
+    let loaded = if whole { Some(Work::load(to, &theirs.chain, here, threads)) } else { None };
+    let (work, anew) = match loaded {
+        Some(Ok(work)) => (work, false),
+        None | Some(Err(PublishError::Log(_) | PublishError::Store(_) | PublishError::Catalogue(_))) => {
+            (Work::load_nothing(to, &theirs.chain, here), true)
+        }
+        Some(Err(e)) => return Err(e.into()),
+    };
+    let copy = Copy { to, here, anew, threads };
+    let fetched = take_over(source, &copy, &theirs, work, progress)?;
+    Ok(synced(&theirs, fetched, true, anew))
+}
+
+/// What is brought to another state.
+struct Copy<'a> {
+    to: &'a dyn StoreMut,
+    /// What is in force there.
+    here: Option<&'a Latest>,
+    /// Whether it is damaged, so that all of it is written again.
+    anew: bool,
+    threads: NonZero<usize>,
+}
+
+/// What its owner has seen, and what this copy shows that it was given.
+fn remembering(anchor: &Anchor, here: Option<&Latest>) -> Anchor {
+    let mut seen = anchor.seen;
+    if let Some(here) = here.filter(|here| here.version >= seen.version) {
+        seen.version = here.version;
+        seen.root = Some(here.root);
+        seen.trust = seen.trust.max(here.trust);
+        if here.log_size >= seen.log_size {
+            (seen.log_size, seen.log_root) = (here.log_size, Some(here.log_root));
+        }
+        seen.time = seen.time.into_iter().chain([here.issued]).max();
+    }
+    Anchor { seen, ..*anchor }
+}
+
+fn synced(theirs: &Theirs, fetched: u64, changed: bool, repaired: bool) -> Synced {
+    let latest = theirs.latest.clone();
+    let seen = Seen {
+        version: latest.version,
+        root: Some(latest.root),
+        log_size: latest.log_size,
+        log_root: Some(latest.log_root),
+        trust: theirs.chain.current().version,
+        time: Some(latest.issued.max(theirs.chain.current().issued)),
+    };
+    Synced { latest, fetched, changed, repaired, seen }
+}
+
+/// Tells whether every file of a copy is there and the hashes lead to its roots. Where not, it is made anew.
+fn is_whole(to: &dyn StoreMut, here: &Latest) -> bool {
+    let is_there = |tile: Tile| to.open(&tile.path()).or_else(|_| to.open(&tile.full().path())).is_ok();
+    let leads_there = || {
+        let reader = LogReader::new(to, here.log_size);
+        crate::merkle::root(&reader, here.log_size).is_ok_and(|root| root == here.log_root)
+    };
+    let snapshot = || crate::reader::open_snapshot(to, here).is_ok();
+    to.open(CHECKPOINT).is_ok() && Tile::all(here.log_size).all(is_there) && leads_there() && snapshot()
+}
+
+fn take_over(
+    source: &dyn Store,
+    copy: &Copy<'_>,
+    theirs: &Theirs,
+    mut work: Work<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<u64, SyncError> {
+    let log = theirs.log(source)?;
+    let (first, end) = (work.old_size(), theirs.latest.log_size);
+    let reader = LogReader::new(&log, end);
+    let mut at = first;
+    while at < end {
+        let upto = end.min(at.saturating_add(BATCH as u64));
+        let mut batch = Vec::new();
+        for index in at..upto {
+            batch.push(reader.entry(index).map_err(fetch_error)?);
+            progress(index.saturating_sub(first) + 1, end.saturating_sub(first));
+        }
+        check_signatures(at, &batch, &theirs.chain, copy.threads)?;
+        work.take(batch, copy.threads).map_err(|e| foreign(at, e))?;
+        at = upto;
+    }
+    if work.extend()?.root != theirs.latest.log_root {
+        return Err(fork::explain(copy.to, &log, copy.here, theirs));
+    }
+    // What replaces a damaged copy must still continue what that copy had signed.
+    if let Some(here) = copy.here.filter(|_| copy.anew) {
+        fork::refuse(&log, here, theirs)?;
+    }
+    let checkpoint = theirs.checkpoint(&log)?;
+    for (version, note) in (1..).zip(&theirs.notes) {
+        put_once(copy.to, &trust_path(version), note)?;
+    }
+    if copy.anew {
+        // It would say that the damaged tiles are complete.
+        copy.to.remove(CHECKPOINT)?;
+    }
+    work.commit_signed(&theirs.latest, &theirs.bytes, &checkpoint, &mut |_| {}).map_err(|e| match e {
+        PublishError::Foreign(what) => SyncError::Damaged(what),
+        e => e.into(),
+    })?;
+    complete(copy.to, &theirs.chain, &theirs.latest)?;
+    Ok(end.saturating_sub(first))
+}
+
+/// A version of the trust never changes.
+fn put_once(to: &dyn StoreMut, path: &str, note: &[u8]) -> Result<(), SyncError> {
+    match to.swap(path, None, note) {
+        Err(StoreError::Conflict { .. })
+            if to.read(path, note.len() as u64).is_ok_and(|found| found == note) =>
+        {
+            Ok(())
+        }
+        done => Ok(done?),
+    }
+}
+
+fn fetch_error(error: LogError) -> SyncError {
+    match error {
+        LogError::Store(e) => SyncError::Fetch(e),
+        e => SyncError::Damaged(e.to_string()),
+    }
+}
+
+/// What entries contradict is the source's fault, whatever else may fail is ours.
+fn foreign(first: u64, error: PublishError) -> SyncError {
+    match error {
+        PublishError::Catalogue(e) => {
+            SyncError::Entry { index: first, what: format!("or one behind it: {e}") }
+        }
+        e => e.into(),
+    }
+}
+
+fn check_signatures(
+    first: u64,
+    entries: &[Vec<u8>],
+    chain: &Chain,
+    threads: NonZero<usize>,
+) -> Result<(), SyncError> {
+    let check = |(first, share): (u64, &[Vec<u8>])| {
+        (first..).zip(share).try_for_each(|(index, entry)| {
+            Standing::of(entry, index, chain).map(drop).map_err(|what| SyncError::Entry { index, what })
+        })
+    };
+    let width = entries.len().div_ceil(threads.get()).max(1);
+    thread::scope(|scope| {
+        let start =
+            |share| thread::Builder::new().spawn_scoped(scope, move || check(share)).map_err(|_| share);
+        let work: Vec<_> = (first..).step_by(width).zip(entries.chunks(width)).map(start).collect();
+        work.into_iter().try_for_each(|started| match started {
+            Ok(thread) => thread.join().unwrap_or_else(|_| Err(SyncError::Moving("a thread stopped".into()))),
+            Err(share) => check(share),
+        })
+    })
+}
