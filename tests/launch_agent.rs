@@ -142,10 +142,26 @@ fn a_dry_run_makes_nothing() {
 fn those_that_watch_are_written_too() {
     let home = Home::new();
     let prefix = home.text("prefix");
-    home.run(&["write", "--sync", "--prefix", &prefix]).ok();
+    const URL: &str = "https://registry.example.org/gpu";
+    let wrong = home.run(&["write", "--sync", "--prefix", &prefix]);
+    assert!(
+        wrong.exit == 2 && wrong.err.contains("`capgate sync` would refuse its arguments"),
+        "{}",
+        wrong.err
+    );
+    let relative = home.run(&["write", "--sync", "--prefix", &prefix, "--", "registry"]);
+    assert!(
+        relative.exit == 2 && relative.err.contains("neither a URL nor an absolute path"),
+        "{}",
+        relative.err
+    );
+    home.run(&["write", "--sync", "--prefix", &prefix, "--", URL, "--every", "5m"]).ok();
     let sync = read_by_python(&home.agent("org.capgate.sync"));
     let command = home.text("prefix/bin/capgate");
-    assert_eq!(sync["ProgramArguments"], serde_json::json!([command, "sync", "--watch"]));
+    assert_eq!(
+        sync["ProgramArguments"],
+        serde_json::json!([command, "sync", "--watch", URL, "--every", "5m", "--prefix", prefix])
+    );
     assert_eq!((&sync["KeepAlive"], &sync["ProcessType"]), (&true.into(), &"Background".into()));
 
     let made = support::run_in(home.folder.path(), "keygen host-7 --out host.key");

@@ -8,6 +8,7 @@ mod maintain;
 mod place;
 mod run;
 mod site;
+mod sync;
 mod trust;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -28,6 +29,7 @@ pub use site::{
     AuditCommand, AuditListArgs, CompletionsArgs, Condition, DemoArgs, ExplainArgs, LookupArgs, ManArgs,
     OutcomeWord, PolicyCheckArgs, PolicyCommand, ProbeArgs, SceneArgs,
 };
+pub use sync::SyncArgs;
 pub use trust::{
     EditArgs, RoleWord, TrustAddArgs, TrustCommand, TrustCompromisedArgs, TrustDraftArgs, TrustRemoveArgs,
     TrustRotateArgs, TrustShowArgs, TrustSignArgs,
@@ -89,6 +91,8 @@ pub enum Command {
     /// Show and change who is trusted
     #[command(subcommand, after_help = "Example:\n  capgate trust show")]
     Trust(TrustCommand),
+    /// Follow a registry that is published elsewhere
+    Sync(SyncArgs),
     /// Check a whole registry, byte for byte
     Verify(VerifyArgs),
     /// List what is in force

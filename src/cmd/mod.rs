@@ -25,6 +25,7 @@ mod renew;
 mod revoke;
 mod run;
 mod scene;
+mod sync;
 mod trust;
 mod uninstall;
 mod verify;
@@ -54,6 +55,7 @@ pub fn dispatch(ui: &Ui, command: Command) -> Outcome {
         Command::Trust(TrustCommand::Compromised(args)) => trust::compromised(ui, &args),
         Command::Trust(TrustCommand::Sign(args)) => trust::sign(ui, &args),
         Command::Trust(TrustCommand::Rotate(args)) => trust::rotate(ui, &args),
+        Command::Sync(args) => sync::run(ui, &args),
         Command::Verify(args) => verify::run(ui, &args),
         Command::List(args) => list::run(ui, &args),
         Command::Lookup(args) => lookup::run(ui, &args),

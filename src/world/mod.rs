@@ -10,6 +10,7 @@ pub mod ops;
 pub mod place;
 pub mod processes;
 pub mod signals;
+pub mod source;
 
 /// How many threads may work at once.
 pub fn threads() -> std::num::NonZero<usize> {

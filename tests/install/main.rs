@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod accepted;
+mod followed;
 mod laid_out;
 mod refused;
 mod site;

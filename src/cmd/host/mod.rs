@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::world::file;
 
 pub use attest::run as attest;
-pub use verify::run as verify;
+pub use verify::{carry, run as verify};
 
 /// Largest file with one public key, in bytes.
 const MAX_KEY: u64 = 1_000;

@@ -103,6 +103,21 @@ pub fn run(ui: &Ui, args: &HostVerifyArgs) -> Outcome {
     }
 }
 
+/// Puts a statement that counts into the prefix, and says why one does not.
+pub fn carry(file: &Path, prefix: &Prefix, now: Timestamp) -> Result<(), Failure> {
+    let by = Believed { keys: prefix::host_keys(prefix)?, origin: prefix::origin(prefix)? };
+    let bytes = file::read_shared(file, MAX_STATEMENT as u64 * 2)
+        .map_err(|e| Failure::failed(format!("`{}` cannot be read: {e}", file.display())))?;
+    let state = HostState::verify(&bytes, &by.keys, &by.origin);
+    let (this_chip, judged) = judge(&state, &bytes, now);
+    judged.map_err(|refusal| Failure::invalid(format!("{}: {}", refusal.reason.code(), refusal.detail)))?;
+    let statement = state.signed().map_err(|refusal| Failure::invalid(refusal.detail))?;
+    let signer = signer(&bytes, &by.keys);
+    about_this_machine(this_chip)?;
+    let new = Accepted { bytes: &bytes, statement, signer: signer.as_deref() };
+    accept(prefix, &new, &by, now).map(drop)
+}
+
 fn about_this_machine(this_chip: Option<bool>) -> Result<(), Failure> {
     if this_chip.is_some() {
         return Ok(());

@@ -45,6 +45,7 @@ pub fn wanted(name: &AgentNameArgs, args: &AgentTaskArgs) -> Result<Option<(Agen
 fn task(args: &AgentTaskArgs) -> Result<Option<(Task, Option<String>)>, Failure> {
     let words = args.words.clone();
     if args.sync {
+        let words = sync_words(words, args.prefix.as_deref())?;
         return Ok(Some((Task::Sync(words), Some("sync".to_owned()))));
     }
     if args.host_attest {
@@ -103,26 +104,56 @@ fn capgate(args: &AgentTaskArgs) -> Result<PathBuf, Failure> {
 }
 
 /// Reads the arguments as the command itself will, so that a slip is found before launchd repeats it for ever.
-fn check_attest(words: &[String]) -> Result<(), Failure> {
-    let start = ["capgate", "host", "attest", "--watch"].map(OsString::from);
-    let parsed = Cli::try_parse_from(start.into_iter().chain(words.iter().map(OsString::from)));
-    let parsed = parsed.map_err(|e| {
+fn parsed(start: &[&str], words: &[String], help: &str) -> Result<Command, Failure> {
+    let all = ["capgate"].iter().chain(start).chain(&["--watch"]).map(OsString::from);
+    let parsed = Cli::try_parse_from(all.chain(words.iter().map(OsString::from)));
+    parsed.map(|cli| cli.command).map_err(|e| {
         let text = e.to_string();
         let message = text.strip_prefix("error: ").unwrap_or(&text);
         let message = message.split("\n\nUsage").next().unwrap_or(message);
-        Failure::usage(format!("`capgate host attest` would refuse its arguments: {message}"))
-            .help("give them behind `--`: capgate launch-agent write --host-attest -- --key FILE …")
-    })?;
-    let Command::Host(HostCommand::Attest(args)) = parsed.command else {
+        Failure::usage(format!("`capgate {}` would refuse its arguments: {message}", start.join(" ")))
+            .help(help)
+    })
+}
+
+/// The arguments of `sync`: the prefix whose command is started is the one that follows, unless they say otherwise.
+fn sync_words(mut words: Vec<String>, prefix: Option<&Path>) -> Result<Vec<String>, Failure> {
+    let named = |word: &String| word == "--to" || word.starts_with("--to=") || word.starts_with("--prefix");
+    if let Some(prefix) = prefix.filter(|_| !words.iter().any(named)) {
+        words.extend(["--prefix".to_owned(), text(&prefix::plain(prefix)?)?]);
+    }
+    let help = "give them behind `--`: capgate launch-agent write --sync --prefix PREFIX -- URL";
+    let Command::Sync(args) = parsed(&["sync"], &words, help)? else {
+        return Err(Failure::usage("these are no arguments of `capgate sync`"));
+    };
+    let source = Path::new(&args.source);
+    if !args.source.contains("://") && !source.is_absolute() {
+        let message = format!("the source `{}` is neither a URL nor an absolute path", args.source);
+        return Err(
+            Failure::usage(message).help("launchd does not know this folder; give the path from `/` on")
+        );
+    }
+    for (option, path) in [("--prefix", &args.prefix), ("--to", &args.to)] {
+        path.iter().try_for_each(|path| refuse_relative(option, path))?;
+    }
+    Ok(words)
+}
+
+fn refuse_relative(option: &str, path: &Path) -> Result<(), Failure> {
+    if path.is_absolute() {
+        return Ok(());
+    }
+    let message = format!("`{option} {}` is not an absolute path", path.display());
+    Err(Failure::usage(message).help("launchd does not know this folder; give the path from `/` on"))
+}
+
+fn check_attest(words: &[String]) -> Result<(), Failure> {
+    let help = "give them behind `--`: capgate launch-agent write --host-attest -- --key FILE …";
+    let Command::Host(HostCommand::Attest(args)) = parsed(&["host", "attest"], words, help)? else {
         return Err(Failure::usage("these are no arguments of `capgate host attest`"));
     };
     for (option, path) in [("--key", &args.key), ("--out", &args.out)] {
-        if !path.is_absolute() {
-            let message = format!("`{option} {}` is not an absolute path", path.display());
-            return Err(
-                Failure::usage(message).help("launchd does not know this folder; give the path from `/` on")
-            );
-        }
+        refuse_relative(option, path)?;
     }
     keys::read(&args.key, &[]).map(drop)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::cmd::install::digest;
 use crate::exit::Failure;
-use crate::installed::{FOLDERS, LOGS, MANIFEST, Manifest};
+use crate::installed::{FOLDERS, LOGS, MANIFEST, Manifest, REGISTRY};
 
 const FOREIGN: &str = "capgate did not install it";
 
@@ -35,7 +35,10 @@ pub fn judge(root: &Path, manifest: &Manifest, logs: bool) -> Result<Plan, Failu
         // What lies behind a link is not what was put here.
         let in_place = metadata.is_file() && !behind_link(root, path);
         let same = match digest_then {
-            Some(then) if in_place => digest(&full).map_err(|e| unreadable(&full, &e))? == *then,
+            // What `sync` put in its place is capgate's own, too.
+            Some(then) if in_place && !is_synced(path) => {
+                digest(&full).map_err(|e| unreadable(&full, &e))? == *then
+            }
             _ => in_place,
         };
         if same {
@@ -59,7 +62,7 @@ pub fn judge(root: &Path, manifest: &Manifest, logs: bool) -> Result<Plan, Failu
         }
         for name in names(root, folder)? {
             let path = format!("{folder}/{name}");
-            if known.contains(path.as_str()) || manifest.folders.contains(&path) {
+            if known.contains(path.as_str()) || manifest.folders.contains(&path) || is_synced(&path) {
                 continue;
             }
             if folder != LOGS || !is_log(&name) {
@@ -71,7 +74,43 @@ pub fn judge(root: &Path, manifest: &Manifest, logs: bool) -> Result<Plan, Failu
             }
         }
     }
+    if manifest.folders.contains(REGISTRY) && !behind_link(root, REGISTRY) {
+        for name in names(root, REGISTRY)? {
+            add_synced(root, &format!("{REGISTRY}/{name}"), &mut plan)?;
+        }
+    }
     Ok(plan)
+}
+
+/// What a registry has in its folder, and what `sync` keeps beside it. The evidence of a fork is not for capgate to remove.
+fn is_synced(path: &str) -> bool {
+    let inside = path.strip_prefix(REGISTRY).and_then(|rest| rest.strip_prefix('/'));
+    let first = inside.map(|inside| inside.split('/').next().unwrap_or_default());
+    first.is_some_and(|first| ["trust", "log", "snapshot", ".lock", ".tmp"].contains(&first))
+}
+
+/// Files and folders that the registry has by now, which may be more than were installed.
+fn add_synced(root: &Path, path: &str, plan: &mut Plan) -> Result<(), Failure> {
+    let full = root.join(path);
+    let Ok(metadata) = fs::symlink_metadata(&full) else { return Ok(()) };
+    if !is_synced(path) || plan.remove.iter().any(|other| other == path) {
+        return Ok(());
+    }
+    if metadata.is_dir() {
+        for name in names(root, path)? {
+            add_synced(root, &format!("{path}/{name}"), plan)?;
+        }
+        if !plan.folders.iter().any(|other| other == path) {
+            // Innermost first, and before those that were installed.
+            let at = plan.folders.iter().position(|other| path.starts_with(&format!("{other}/")));
+            plan.folders.insert(at.unwrap_or(plan.folders.len()), path.to_owned());
+        }
+    } else if metadata.is_file() {
+        plan.remove.push(path.to_owned());
+    } else if !plan.kept.iter().any(|(other, _)| other == path) {
+        plan.kept.push((path.to_owned(), FOREIGN.to_owned()));
+    }
+    Ok(())
 }
 
 /// Whether nothing was in the prefix before. What else is in a folder such as `/usr/local` is nobody's news.
