@@ -92,6 +92,14 @@ pub struct LintArgs {
     pub paths: Vec<PathBuf>,
 }
 
+/// Where else a registry is published.
+#[derive(Debug, Args)]
+pub struct ToArgs {
+    /// Publish it there, a folder or a URL; the folder of `--registry` is a working copy of it
+    #[arg(long, env = "CAPGATE_TO", value_name = "PLACE")]
+    pub to: Option<String>,
+}
+
 /// Keys that sign a publication.
 #[derive(Debug, Args)]
 pub struct SigningArgs {
@@ -131,6 +139,9 @@ pub struct PublishArgs {
     /// The registry
     #[command(flatten)]
     pub registry: RegistryArgs,
+    /// Where it goes
+    #[command(flatten)]
+    pub to: ToArgs,
     /// The keys
     #[command(flatten)]
     pub signing: SigningArgs,
@@ -164,6 +175,9 @@ pub struct RevokeArgs {
     /// The registry
     #[command(flatten)]
     pub registry: RegistryArgs,
+    /// Where it goes
+    #[command(flatten)]
+    pub to: ToArgs,
     /// The keys
     #[command(flatten)]
     pub signing: SigningArgs,
@@ -179,6 +193,9 @@ pub struct RenewArgs {
     /// The registry
     #[command(flatten)]
     pub registry: RegistryArgs,
+    /// Where it goes
+    #[command(flatten)]
+    pub to: ToArgs,
     /// Private key of the registry; give it once for each
     #[arg(long, value_name = "FILE", required = true)]
     pub registry_key: Vec<PathBuf>,

@@ -21,7 +21,7 @@ pub use evidence::{BundleArgs, DraftArgs, EvidenceCommand, InspectArgs};
 pub use host::{AttestArgs, FeatureLevelWord, HostCommand, HostVerifyArgs};
 pub use maintain::{
     InitArgs, KeygenArgs, LintArgs, ListArgs, PublishArgs, RegistryArgs, RenewArgs, RevokeArgs, SeverityWord,
-    SigningArgs, VerdictWord, VerifyArgs,
+    SigningArgs, ToArgs, VerdictWord, VerifyArgs,
 };
 pub use place::{InstallArgs, UninstallArgs};
 pub use run::RunArgs;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::RegistryArgs;
+use super::{RegistryArgs, ToArgs};
 
 const FIRST: &str = "Each edit makes the file where there is none, and drops the signatures that it had.\n\
     Set CAPGATE_REGISTRY and CAPGATE_ROOT, as `capgate init` prints them, or give --registry and --root.\n\n";
@@ -164,4 +164,7 @@ pub struct TrustRotateArgs {
     /// The registry
     #[command(flatten)]
     pub registry: RegistryArgs,
+    /// Where it goes
+    #[command(flatten)]
+    pub to: ToArgs,
 }

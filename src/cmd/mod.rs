@@ -17,6 +17,7 @@ mod list;
 mod lookup;
 mod man;
 mod opened;
+mod plan;
 mod policy;
 mod prefix;
 mod probe;

@@ -3,69 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use capgate_registry::keys::SigningKey;
-use capgate_registry::merkle::Hash;
 use capgate_registry::profile::{Profile, ProfileId};
-use capgate_registry::publish::{self, Publication, Terms};
-use capgate_registry::reader::read_chain;
-use capgate_registry::trust::Chain;
-use jiff::{SignedDuration, Timestamp};
+use capgate_registry::publish::{self, Publication};
 use serde::Serialize;
 
+use super::plan::Plan;
 use super::{keys, opened};
-use crate::cli::{PublishArgs, RegistryArgs, SigningArgs};
+use crate::cli::PublishArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::profiles::{Linted, Profiles};
 use crate::recheck;
 use crate::ui::problem::Weight;
-use crate::ui::{Ui, count, progress};
-use crate::world::folder::Folder;
-use crate::world::{clock, threads};
-
-/// A registry that is about to be changed.
-pub struct Plan {
-    /// Its folder.
-    pub folder: Folder,
-    /// Digest of its first root.
-    pub root: Hash,
-    /// Its verified trust.
-    pub chain: Chain,
-    /// The time.
-    pub now: Timestamp,
-    path: PathBuf,
-}
-
-impl Plan {
-    /// Opens a registry to change it. One that expired can be changed: that is how it is repaired.
-    pub fn open(args: &RegistryArgs) -> Result<Self, Failure> {
-        let folder = opened::folder(&args.registry)?;
-        let chain =
-            read_chain(&folder, &args.root, None).map_err(|doubt| opened::doubted(&doubt, &args.registry))?;
-        Ok(Self { folder, root: args.root, chain, now: clock::now(args.now), path: args.registry.clone() })
-    }
-
-    /// The folder as it was named.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The private keys that may say what is in force.
-    pub fn registry_keys(&self, paths: &[PathBuf]) -> Result<Vec<SigningKey>, Failure> {
-        keys::of_role(paths, &self.chain.current().registry, "registry")
-    }
-
-    /// Publishes signed notes under the lock and says what was done.
-    pub fn publish(&self, notes: &[Vec<u8>], signing: &SigningArgs) -> Result<Publication, Failure> {
-        let keys = self.registry_keys(&signing.registry_key)?;
-        let life = SignedDuration::from_hours(i64::from(signing.days) * 24);
-        let _lock = opened::lock(&self.folder)?;
-        let bar = progress::counter("records compiled:");
-        let terms = Terms { keys: &keys, now: self.now, life, renew: false, threads: threads() };
-        let done =
-            publish::publish(&self.folder, &self.root, notes, &terms, &mut |done| bar.set_position(done));
-        bar.finish_and_clear();
-        done.map_err(|e| opened::not_published(&e, &self.path))
-    }
-}
+use crate::ui::{Ui, count};
 
 /// What a publication did, as data.
 #[derive(Serialize)]
@@ -124,7 +73,7 @@ impl Report {
 }
 
 pub fn run(ui: &Ui, args: &PublishArgs) -> Outcome {
-    let plan = Plan::open(&args.registry)?;
+    let mut plan = Plan::open(ui, &args.registry, args.to.to.as_deref())?;
     let profiles = Profiles::read(std::slice::from_ref(&args.profiles)).map_err(|e| {
         Failure::failed(e.to_string()).help("name the folder of the profiles with `--profiles`")
     })?;
@@ -134,7 +83,8 @@ pub fn run(ui: &Ui, args: &PublishArgs) -> Outcome {
     let publishers = keys::of_role(&args.signing.key, &plan.chain.current().publisher, "publisher")?;
     let signers: Vec<&SigningKey> = publishers.iter().collect();
     let notes = in_order(&chosen).into_iter().map(|file| sign(file, &plan, &signers));
-    let done = plan.publish(&notes.collect::<Result<Vec<_>, _>>()?, &args.signing)?;
+    let notes = notes.collect::<Result<Vec<_>, _>>()?;
+    let done = plan.publish(ui, &notes, &args.signing)?;
     opened::warn_of_expiry(ui, &done.latest, plan.now, &args.registry.registry);
     opened::warn_of_trust(ui, plan.chain.current(), plan.now);
     Report::new(&done).say(ui, "published");

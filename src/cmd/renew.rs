@@ -1,10 +1,10 @@
 //! `capgate renew`: signs again what is in force.
 
-use capgate_registry::publish::{self, Terms};
+use capgate_registry::publish::Terms;
 use jiff::SignedDuration;
 use serde::Serialize;
 
-use super::publish::Plan;
+use super::plan::Plan;
 use crate::cli::RenewArgs;
 use crate::exit::{Exit, Outcome};
 use crate::ui::Ui;
@@ -20,13 +20,11 @@ struct Renewed {
 }
 
 pub fn run(ui: &Ui, args: &RenewArgs) -> Outcome {
-    let plan = Plan::open(&args.registry)?;
+    let mut plan = Plan::open(ui, &args.registry, args.to.to.as_deref())?;
     let keys = plan.registry_keys(&args.registry_key)?;
     let life = SignedDuration::from_hours(i64::from(args.days) * 24);
-    let _lock = opened::lock(&plan.folder)?;
     let terms = Terms { keys: &keys, now: plan.now, life, renew: true, threads: threads() };
-    let done = publish::publish(&plan.folder, &plan.root, &[], &terms, &mut |_| {})
-        .map_err(|e| opened::not_published(&e, &args.registry.registry))?;
+    let done = plan.publish_on(ui, &[], &terms)?;
     opened::warn_of_trust(ui, plan.chain.current(), plan.now);
     let (version, expires) = (done.latest.version, done.latest.expires.to_string());
     if ui.is_json() {

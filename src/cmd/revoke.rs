@@ -4,14 +4,15 @@ use capgate_registry::keys::SigningKey;
 use capgate_registry::profile::{ProfileId, Revocation, SCHEMA, Severity};
 use capgate_registry::publish::sign_revocation;
 
-use super::publish::{Plan, Report};
+use super::plan::Plan;
+use super::publish::Report;
 use super::{keys, opened};
 use crate::cli::{RevokeArgs, SeverityWord};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 
 pub fn run(ui: &Ui, args: &RevokeArgs) -> Outcome {
-    let plan = Plan::open(&args.registry)?;
+    let mut plan = Plan::open(ui, &args.registry, args.to.to.as_deref())?;
     let id: ProfileId =
         args.id.parse().map_err(|e| Failure::usage(format!("`{}` is no id: {e}", args.id)))?;
     let toml = toml(&id, args);
@@ -25,7 +26,7 @@ pub fn run(ui: &Ui, args: &RevokeArgs) -> Outcome {
     let signers: Vec<&SigningKey> = publishers.iter().collect();
     let note = sign_revocation(&toml, plan.chain.origin(), &signers)
         .map_err(|e| Failure::usage(format!("the revocation cannot be signed: {e}")))?;
-    let done = plan.publish(&[note], &args.signing)?;
+    let done = plan.publish(ui, &[note], &args.signing)?;
     opened::warn_of_expiry(ui, &done.latest, plan.now, &args.registry.registry);
     opened::warn_of_trust(ui, plan.chain.current(), plan.now);
     Report::new(&done).say(ui, "revoked");

@@ -5,6 +5,7 @@ pub mod clock;
 pub mod file;
 pub mod folder;
 pub mod keyfile;
+pub mod layered;
 pub mod machine;
 pub mod ops;
 pub mod place;

@@ -1,9 +1,11 @@
 //! `capgate sync`: a prefix or a folder follows a registry that is published elsewhere.
 
 mod evidence;
-mod memory;
+pub mod memory;
 mod statement;
 mod target;
+
+use std::path::Path;
 
 use capgate_registry::reader::Anchor;
 use capgate_registry::sync::{SyncError, Synced, sync};
@@ -79,7 +81,7 @@ fn follow(ui: &Ui, args: &SyncArgs, target: &Target) -> Result<Synced, Failure> 
     let done =
         sync(source.store(), target.folder(), &anchor, threads(), &mut |done, _| bar.set_position(done));
     bar.finish_and_clear();
-    let done = done.map_err(|e| failed(&e, args, target))?;
+    let done = done.map_err(|e| failed(&e, &args.source, target.root()))?;
     target.remember(&done.seen)?;
     opened::warn_of_expiry(ui, &done.latest, anchor.now, target.root());
     Ok(done)
@@ -111,11 +113,12 @@ fn report(ui: &Ui, args: &SyncArgs, target: &Target, done: &Synced, carried: Car
     ui.line(format!("{what}version {version}, {records}, expires {expires}"));
 }
 
-fn failed(error: &SyncError, args: &SyncArgs, target: &Target) -> Failure {
-    let message = format!("{}: {error}", args.source);
+/// Why a copy did not follow, as a failure of the command; `copy` is its folder.
+pub fn failed(error: &SyncError, source: &str, copy: &Path) -> Failure {
+    let message = format!("{source}: {error}");
     match error {
         SyncError::Fork { latest, checkpoint, .. } => {
-            let kept = evidence::keep(target.root(), latest, checkpoint);
+            let kept = evidence::keep(copy, latest, checkpoint);
             let failure = Failure::invalid(message);
             match kept {
                 Ok(folder) => failure.help(format!(
@@ -125,7 +128,7 @@ fn failed(error: &SyncError, args: &SyncArgs, target: &Target) -> Failure {
                 Err(e) => failure.help(format!("the evidence cannot be kept: {e}")),
             }
         }
-        SyncError::Source(doubt) => Failure { message, ..opened::doubted(doubt, target.root()) },
+        SyncError::Source(doubt) => Failure { message, ..opened::doubted(doubt, copy) },
         SyncError::Here(_) => Failure::invalid(message)
             .help("remove that folder if the digest given with `--root` is right, and sync again"),
         SyncError::Rotating(_) | SyncError::Moving(_) | SyncError::Fetch(_) => {
@@ -134,6 +137,6 @@ fn failed(error: &SyncError, args: &SyncArgs, target: &Target) -> Failure {
         SyncError::Damaged(_) | SyncError::Entry { .. } => {
             Failure::invalid(message).help("what is here stays in force; tell the registry's maintainers")
         }
-        SyncError::Write(e) => Failure { message, ..opened::not_published(e, target.root()) },
+        SyncError::Write(e) => Failure { message, ..opened::not_published(e, copy) },
     }
 }

@@ -14,7 +14,7 @@ use super::changes::changes;
 use super::draft::{Draft, write};
 use crate::cli::{EditArgs, RoleWord, TrustAddArgs, TrustCompromisedArgs, TrustDraftArgs, TrustRemoveArgs};
 use crate::cmd::keys;
-use crate::cmd::publish::Plan;
+use crate::cmd::plan::Plan;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::{Ui, count};
 
@@ -125,7 +125,7 @@ fn edit(
     args: &EditArgs,
     change: impl FnOnce(&mut Trust, &Plan) -> Result<Vec<String>, Failure>,
 ) -> Outcome {
-    let plan = Plan::open(&args.registry)?;
+    let plan = Plan::open(ui, &args.registry, None)?;
     let current = plan.chain.current();
     let before = if args.file.exists() { Some(Draft::read(&args.file, &plan.chain)?) } else { None };
     if let Some(before) = &before {

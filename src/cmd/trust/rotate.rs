@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::changes::{changes, progress};
 use super::draft::Draft;
 use crate::cli::TrustRotateArgs;
-use crate::cmd::publish::Plan;
+use crate::cmd::plan::{NotDone, Plan};
 use crate::cmd::{keys, opened};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::Ui;
@@ -28,7 +28,7 @@ struct Rotated {
 }
 
 pub fn run(ui: &Ui, args: &TrustRotateArgs) -> Outcome {
-    let mut plan = Plan::open(&args.registry)?;
+    let mut plan = Plan::open(ui, &args.registry, args.to.to.as_deref())?;
     let note = put_together(&args.files)?;
     // The file that stands there already completes a rotation that was interrupted.
     if is_newest(&plan, &note) {
@@ -45,10 +45,15 @@ pub fn run(ui: &Ui, args: &TrustRotateArgs) -> Outcome {
     refuse_unsigned(&plan.chain, &draft)?;
     let keys = keys::of_role(&args.registry_key, &draft.trust.registry, "registry")?;
     let life = SignedDuration::from_hours(i64::from(args.days) * 24);
-    let _lock = opened::lock(&plan.folder)?;
     let terms = Terms { keys: &keys, now: plan.now, life, renew: true, threads: threads() };
-    let done = publish::rotate(&plan.folder, &plan.root, &note, &terms, &mut |_| {})
-        .map_err(|e| failed(&e, plan.path()))?;
+    let root = plan.root;
+    let done =
+        plan.commit(ui, |store| publish::rotate(store, &root, &note, &terms, &mut |_| {})).map_err(|e| {
+            match e {
+                NotDone::Failed(failure) => failure,
+                NotDone::Refused(e) => failed(&e, plan.path()),
+            }
+        })?;
     let lines = changes(plan.chain.current(), &draft.trust);
     let (version, expires) = (done.latest.version, done.latest.expires.to_string());
     if ui.is_json() {

@@ -8,7 +8,7 @@ use super::changes::{changes, progress};
 use super::draft::Draft;
 use crate::cli::TrustShowArgs;
 use crate::cmd::opened;
-use crate::cmd::publish::Plan;
+use crate::cmd::plan::Plan;
 use crate::exit::{Exit, Outcome};
 use crate::ui::Ui;
 use crate::ui::table::{Rows, facts};
@@ -53,7 +53,7 @@ struct DraftShown {
 }
 
 pub fn run(ui: &Ui, args: &TrustShowArgs) -> Outcome {
-    let plan = Plan::open(&args.registry)?;
+    let plan = Plan::open(ui, &args.registry, None)?;
     let current = plan.chain.current();
     let draft = match &args.file {
         Some(file) => {

@@ -8,7 +8,7 @@ use super::changes::{changes, progress};
 use super::draft::{Draft, write};
 use crate::cli::TrustSignArgs;
 use crate::cmd::keys;
-use crate::cmd::publish::Plan;
+use crate::cmd::plan::Plan;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 
@@ -23,7 +23,7 @@ struct Signed {
 }
 
 pub fn run(ui: &Ui, args: &TrustSignArgs) -> Outcome {
-    let plan = Plan::open(&args.registry)?;
+    let plan = Plan::open(ui, &args.registry, None)?;
     let mut draft = Draft::read(&args.file, &plan.chain)?;
     draft.follows(&args.file, &plan.chain)?;
     let lines = changes(plan.chain.current(), &draft.trust);

@@ -1,0 +1,198 @@
+//! A registry that is about to be changed: the folder, and where else it is published.
+//!
+//! With `--to`, what is published there is the truth and the folder a working copy of it: the copy is brought up to date
+//! first, the commit is made there, and the copy follows. Whoever loses a race does it again on top of the winner.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use capgate_registry::keys::SigningKey;
+use capgate_registry::merkle::Hash;
+use capgate_registry::publish::{self, Publication, PublishError, RotateError, Terms};
+use capgate_registry::reader::{Anchor, read_chain};
+use capgate_registry::record::Doubt;
+use capgate_registry::store::{StoreError, StoreMut};
+use capgate_registry::sync::{SyncError, Synced, sync};
+use capgate_registry::trust::Chain;
+use jiff::{SignedDuration, Timestamp};
+
+use super::sync::memory;
+use super::{keys, opened};
+use crate::cli::{RegistryArgs, SigningArgs};
+use crate::exit::Failure;
+use crate::ui::{Ui, progress};
+use crate::world::folder::Folder;
+use crate::world::layered::Layered;
+use crate::world::source::Published;
+use crate::world::{clock, threads};
+
+/// How often a publication is tried again on top of somebody else's.
+const ATTEMPTS: usize = 20;
+
+/// A registry that is about to be changed.
+pub struct Plan {
+    /// Its folder.
+    pub folder: Folder,
+    /// Digest of its first root.
+    pub root: Hash,
+    /// Its verified trust.
+    pub chain: Chain,
+    /// The time.
+    pub now: Timestamp,
+    path: PathBuf,
+    to: Option<Published>,
+}
+
+/// Why nothing was committed.
+pub enum NotDone<E> {
+    /// The publication itself failed.
+    Refused(E),
+    /// The place where it is published could not be reached or contradicts the folder.
+    Failed(Failure),
+}
+
+impl<E> From<Failure> for NotDone<E> {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// An error that says whether somebody else was first.
+pub trait MayConflict {
+    /// Tells whether trying again on top of what is there now may work.
+    fn is_conflict(&self) -> bool;
+}
+
+impl MayConflict for PublishError {
+    fn is_conflict(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Conflict { .. }))
+    }
+}
+
+impl MayConflict for RotateError {
+    fn is_conflict(&self) -> bool {
+        matches!(self, Self::Publish(e) if e.is_conflict())
+    }
+}
+
+impl Plan {
+    /// Opens a registry to change it. One that expired can be changed: that is how it is repaired.
+    pub fn open(ui: &Ui, args: &RegistryArgs, to: Option<&str>) -> Result<Self, Failure> {
+        let now = clock::now(args.now);
+        let to = to.map(Published::open).transpose()?;
+        if to.is_some() {
+            fs::create_dir_all(&args.registry).map_err(|e| {
+                Failure::failed(format!("the folder `{}` cannot be made: {e}", args.registry.display()))
+            })?;
+        }
+        let folder = opened::folder(&args.registry)?;
+        if let Some(to) = &to {
+            let _lock = opened::lock(&folder)?;
+            reconcile(ui, &folder, to, args.root, now)?;
+        }
+        let chain =
+            read_chain(&folder, &args.root, None).map_err(|doubt| opened::doubted(&doubt, &args.registry))?;
+        Ok(Self { folder, root: args.root, chain, now, path: args.registry.clone(), to })
+    }
+
+    /// The folder as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The private keys that may say what is in force.
+    pub fn registry_keys(&self, paths: &[PathBuf]) -> Result<Vec<SigningKey>, Failure> {
+        keys::of_role(paths, &self.chain.current().registry, "registry")
+    }
+
+    /// Publishes signed notes and says what was done.
+    pub fn publish(
+        &mut self,
+        ui: &Ui,
+        notes: &[Vec<u8>],
+        signing: &SigningArgs,
+    ) -> Result<Publication, Failure> {
+        let keys = self.registry_keys(&signing.registry_key)?;
+        let life = SignedDuration::from_hours(i64::from(signing.days) * 24);
+        let terms = Terms { keys: &keys, now: self.now, life, renew: false, threads: threads() };
+        self.publish_on(ui, notes, &terms)
+    }
+
+    /// The same on these terms.
+    pub fn publish_on(
+        &mut self,
+        ui: &Ui,
+        notes: &[Vec<u8>],
+        terms: &Terms<'_>,
+    ) -> Result<Publication, Failure> {
+        let bar = progress::counter("records compiled:");
+        let root = self.root;
+        let done = self.commit(ui, |store| {
+            publish::publish(store, &root, notes, terms, &mut |done| bar.set_position(done))
+        });
+        bar.finish_and_clear();
+        done.map_err(|e| match e {
+            NotDone::Failed(failure) => failure,
+            NotDone::Refused(e) => opened::not_published(&e, &self.path),
+        })
+    }
+
+    /// Does it under the lock, where the registry is published.
+    pub fn commit<T, E: MayConflict>(
+        &mut self,
+        ui: &Ui,
+        mut work: impl FnMut(&dyn StoreMut) -> Result<T, E>,
+    ) -> Result<T, NotDone<E>> {
+        let _lock = opened::lock(&self.folder)?;
+        let Some(to) = &self.to else { return work(&self.folder).map_err(NotDone::Refused) };
+        let mut tried = 0;
+        let done = loop {
+            let held = to.lock()?;
+            let done = work(&Layered::new(to.store(), &self.folder));
+            drop(held);
+            tried += 1;
+            match done {
+                Err(e) if e.is_conflict() && tried < ATTEMPTS => {
+                    ui.hint("somebody else published first: doing it again on top of that");
+                    reconcile(ui, &self.folder, to, self.root, self.now)?;
+                }
+                done => break done.map_err(NotDone::Refused)?,
+            }
+        };
+        if let Err(failure) = reconcile(ui, &self.folder, to, self.root, self.now) {
+            ui.warn(format!(
+                "it is published, but the folder `{}` could not follow: {}",
+                self.path.display(),
+                failure.message
+            ));
+        }
+        Ok(done)
+    }
+}
+
+/// Brings folder and place to one state: the longer history is the newer one, and neither may contradict the other.
+fn reconcile(ui: &Ui, folder: &Folder, to: &Published, pin: Hash, now: Timestamp) -> Result<(), Failure> {
+    let anchor = Anchor { pin, seen: memory::of_folder(folder.root())?, now };
+    let quiet = &mut |_: u64, _: u64| {};
+    let pulled = sync(to.store(), folder, &anchor, threads(), quiet);
+    let done = match pulled {
+        // Nothing is there yet, or it is older than the folder.
+        Err(SyncError::Source(Doubt::Missing(_) | Doubt::Rollback(_))) if is_published(folder) => {
+            let _held = to.lock()?;
+            let done = sync(folder, to.store(), &anchor, threads(), quiet);
+            if let Ok(Synced { changed: true, latest, .. }) = &done {
+                ui.hint(format!("brought `{}` to version {}", to.name(), latest.version));
+            }
+            done
+        }
+        // What expired is about to be renewed.
+        Err(SyncError::Source(Doubt::Expired(_))) => return Ok(()),
+        done => done,
+    };
+    let done = done.map_err(|e| super::sync::failed(&e, to.name(), folder.root()))?;
+    memory::write(&folder.root().join(memory::HIDDEN), &done.seen)
+}
+
+fn is_published(folder: &Folder) -> bool {
+    folder.root().join(capgate_registry::latest::PATH).is_file()
+}
