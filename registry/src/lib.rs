@@ -2,6 +2,7 @@
 //!
 //! Everything here is pure: bytes, clocks and stores arrive as arguments, nothing is opened, read or printed.
 
+pub mod carry;
 pub mod combination;
 pub mod document;
 #[cfg(feature = "evidence")]

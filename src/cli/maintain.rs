@@ -1,11 +1,14 @@
 //! Arguments of the commands by which maintainers keep a registry.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 
+use capgate_registry::keys::SigningKey;
 use capgate_registry::merkle::Hash;
 use capgate_registry::note::Origin;
+use capgate_registry::publish::Terms;
 use clap::{Args, ValueEnum};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 /// Which registry, and by which root it is trusted.
 #[derive(Debug, Args)]
@@ -114,6 +117,14 @@ pub struct SigningArgs {
     pub days: u16,
 }
 
+impl SigningArgs {
+    /// On which terms they sign.
+    pub fn terms<'k>(&self, keys: &'k [SigningKey], now: Timestamp, threads: NonZero<usize>) -> Terms<'k> {
+        let life = SignedDuration::from_hours(i64::from(self.days) * 24);
+        Terms { keys, now, life, renew: false, threads }
+    }
+}
+
 /// `capgate publish`
 #[derive(Debug, Args)]
 #[command(
@@ -122,11 +133,17 @@ pub struct SigningArgs {
 )]
 pub struct PublishArgs {
     /// Ids of profiles to publish
-    #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_name = "ID", required_unless_present_any = ["all", "from"], conflicts_with = "all")]
     pub ids: Vec<String>,
     /// Publish every profile
     #[arg(long)]
     pub all: bool,
+    /// Publish what this other registry says, revocations included: a URL, or a folder
+    #[arg(long, value_name = "SOURCE", conflicts_with_all = ["ids", "all", "evidence"])]
+    pub from: Option<String>,
+    /// Digest of the other registry's first root; to be given once
+    #[arg(long, value_name = "sha256:HEX", value_parser = parse_root, requires = "from")]
+    pub from_root: Option<Hash>,
     /// Folder of the profiles
     #[arg(long, env = "CAPGATE_PROFILES", value_name = "DIR", default_value = "profiles.d")]
     pub profiles: PathBuf,

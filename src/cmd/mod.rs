@@ -1,6 +1,7 @@
 //! One file for each command.
 
 mod audit;
+mod carry;
 mod completions;
 mod demo;
 mod doctor;

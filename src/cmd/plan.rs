@@ -14,7 +14,7 @@ use capgate_registry::record::Doubt;
 use capgate_registry::store::{StoreError, StoreMut};
 use capgate_registry::sync::{SyncError, Synced, sync};
 use capgate_registry::trust::Chain;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::sync::memory;
 use super::{keys, opened};
@@ -113,8 +113,7 @@ impl Plan {
         signing: &SigningArgs,
     ) -> Result<Publication, Failure> {
         let keys = self.registry_keys(&signing.registry_key)?;
-        let life = SignedDuration::from_hours(i64::from(signing.days) * 24);
-        let terms = Terms { keys: &keys, now: self.now, life, renew: false, threads: threads() };
+        let terms = signing.terms(&keys, self.now, threads());
         self.publish_on(ui, notes, &terms)
     }
 
@@ -125,16 +124,28 @@ impl Plan {
         notes: &[Vec<u8>],
         terms: &Terms<'_>,
     ) -> Result<Publication, Failure> {
+        let done = self.try_publish(ui, notes, terms)?;
+        done.map_err(|e| opened::not_published(&e, &self.path))
+    }
+
+    /// The same, with the reason why nothing was published as it is.
+    pub fn try_publish(
+        &mut self,
+        ui: &Ui,
+        notes: &[Vec<u8>],
+        terms: &Terms<'_>,
+    ) -> Result<Result<Publication, PublishError>, Failure> {
         let bar = progress::counter("records compiled:");
         let root = self.root;
         let done = self.commit(ui, |store| {
             publish::publish(store, &root, notes, terms, &mut |done| bar.set_position(done))
         });
         bar.finish_and_clear();
-        done.map_err(|e| match e {
-            NotDone::Failed(failure) => failure,
-            NotDone::Refused(e) => opened::not_published(&e, &self.path),
-        })
+        match done {
+            Ok(done) => Ok(Ok(done)),
+            Err(NotDone::Refused(e)) => Ok(Err(e)),
+            Err(NotDone::Failed(failure)) => Err(failure),
+        }
     }
 
     /// Does it under the lock, where the registry is published.

@@ -73,6 +73,9 @@ impl Report {
 }
 
 pub fn run(ui: &Ui, args: &PublishArgs) -> Outcome {
+    if let Some(from) = &args.from {
+        return super::carry::run(ui, args, from);
+    }
     let mut plan = Plan::open(ui, &args.registry, args.to.to.as_deref())?;
     let profiles = Profiles::read(std::slice::from_ref(&args.profiles)).map_err(|e| {
         Failure::failed(e.to_string()).help("name the folder of the profiles with `--profiles`")
