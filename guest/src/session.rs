@@ -10,6 +10,7 @@ use capgate_policy::site::{MAX_POLICY, SiteDoubt, SitePolicy};
 use capgate_registry::combination::{Hex, Sha256Digest};
 use capgate_registry::document::{Problem, position};
 use capgate_registry::merkle::Hash;
+use capgate_registry::proof::{self, Proof};
 use capgate_registry::reader::{Anchor, Reader, Seen};
 use capgate_registry::record::{Doubt, Lookup, View};
 use capgate_registry::seen;
@@ -46,7 +47,11 @@ impl State {
         let seen = read_seen(prefix);
         let registry = read_pin(prefix).and_then(|pin| {
             let seen = seen.clone()?.unwrap_or_default();
-            Reader::open(&prefix.registry(), &Anchor { pin, seen, now })
+            let anchor = Anchor { pin, seen, now };
+            match Reader::open(&prefix.registry(), &anchor) {
+                Err(missing @ Doubt::Missing(_)) => read_proof(prefix, &anchor).unwrap_or(Err(missing)),
+                opened => opened,
+            }
         });
         let site = read_site(prefix);
         let host = read_host(prefix, &registry, &site);
@@ -81,6 +86,19 @@ impl State {
             seen: self.seen,
         })
     }
+}
+
+/// Where no registry is installed, a proof may answer for one program, under the same rules.
+fn read_proof(prefix: &Prefix, anchor: &Anchor) -> Option<Result<Reader, Doubt>> {
+    const NAME: &str = "proof";
+    let bytes = match prefix.read(NAME, proof::MAX_BYTES) {
+        Ok(bytes) => bytes,
+        Err(e) if e.missing => return None,
+        Err(e) => return Some(Err(doubt(&e))),
+    };
+    let parsed =
+        Proof::parse(&bytes).map_err(|e| Doubt::Malformed(format!("`{}` {e}", prefix.state(NAME).display())));
+    Some(parsed.and_then(|proof| Reader::open(&proof, anchor)))
 }
 
 fn doubt(e: &Unsafe) -> Doubt {

@@ -14,6 +14,7 @@ pub mod merkle;
 pub mod note;
 pub mod os;
 pub mod profile;
+pub mod proof;
 pub mod publish;
 pub mod reader;
 pub mod record;

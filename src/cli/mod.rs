@@ -6,6 +6,7 @@ mod evidence;
 mod host;
 mod maintain;
 mod place;
+mod proof;
 mod run;
 mod site;
 mod sync;
@@ -24,6 +25,7 @@ pub use maintain::{
     SigningArgs, ToArgs, VerdictWord, VerifyArgs,
 };
 pub use place::{InstallArgs, UninstallArgs};
+pub use proof::ProofArgs;
 pub use run::RunArgs;
 pub use site::{
     AuditCommand, AuditListArgs, CompletionsArgs, Condition, DemoArgs, ExplainArgs, LookupArgs, ManArgs,
@@ -95,6 +97,8 @@ pub enum Command {
     Sync(SyncArgs),
     /// Check a whole registry, byte for byte
     Verify(VerifyArgs),
+    /// Write what answers for one profile into one file
+    Proof(ProofArgs),
     /// List what is in force
     List(ListArgs),
     /// Ask what a program may see

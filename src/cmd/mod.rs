@@ -22,6 +22,7 @@ mod plan;
 mod policy;
 mod prefix;
 mod probe;
+mod proof;
 mod publish;
 mod renew;
 mod revoke;
@@ -59,6 +60,7 @@ pub fn dispatch(ui: &Ui, command: Command) -> Outcome {
         Command::Trust(TrustCommand::Rotate(args)) => trust::rotate(ui, &args),
         Command::Sync(args) => sync::run(ui, &args),
         Command::Verify(args) => verify::run(ui, &args),
+        Command::Proof(args) => proof::run(ui, &args),
         Command::List(args) => list::run(ui, &args),
         Command::Lookup(args) => lookup::run(ui, &args),
         Command::Explain(args) => explain::run(ui, &args),

@@ -6,6 +6,7 @@ use capgate_registry::latest::Latest;
 use capgate_registry::log::LogError;
 use capgate_registry::merkle::Hash;
 use capgate_registry::note::NoteError;
+use capgate_registry::proof::{self, Proof};
 use capgate_registry::publish::PublishError;
 use capgate_registry::reader::{Anchor, Reader, Seen};
 use capgate_registry::record::Doubt;
@@ -15,8 +16,8 @@ use jiff::Timestamp;
 use crate::cli::RegistryArgs;
 use crate::exit::Failure;
 use crate::ui::Ui;
-use crate::world::clock;
 use crate::world::folder::{Folder, Lock, LockError, PATIENCE};
+use crate::world::{clock, file};
 
 /// The folder, which must exist.
 pub fn folder(path: &Path) -> Result<Folder, Failure> {
@@ -40,6 +41,15 @@ pub fn reader(ui: &Ui, args: &RegistryArgs) -> Result<(Reader, Timestamp), Failu
 /// Opens and verifies a registry.
 pub fn open(folder: &Folder, root: Hash, now: Timestamp) -> Result<Reader, Doubt> {
     Reader::open(folder, &Anchor { pin: root, seen: Seen::default(), now })
+}
+
+/// Opens and verifies a proof, which stands in for a registry.
+pub fn proof(path: &Path, root: Hash, now: Timestamp) -> Result<Reader, Doubt> {
+    let shown = path.display();
+    let bytes = file::read(path, proof::MAX_BYTES)
+        .map_err(|e| Doubt::Unreadable(format!("`{shown}` cannot be read: {e}")))?;
+    let proof = Proof::parse(&bytes).map_err(|e| Doubt::Malformed(format!("`{shown}` is no proof: {e}")))?;
+    Reader::open(&proof, &Anchor { pin: root, seen: Seen::default(), now })
 }
 
 /// From a third of its life left, every command that meets a registry says so.

@@ -1,7 +1,7 @@
 //! What a decision is about, gathered: registry, site policy, facts, host statement.
 
 mod answer;
-mod program;
+pub mod program;
 
 use std::io;
 use std::path::Path;
@@ -53,7 +53,9 @@ impl Scene {
     pub fn gather(ui: &Ui, args: &SceneArgs, workload: Option<&str>) -> Result<Self, Failure> {
         let now = clock::now(args.registry.now);
         let path = &args.registry.registry;
-        let registry = if path.is_dir() {
+        let registry = if path.is_file() {
+            opened::proof(path, args.registry.root, now)
+        } else if path.is_dir() {
             opened::open(&Folder::new(path), args.registry.root, now)
         } else {
             Err(Doubt::Missing(format!("there is no folder `{}`", path.display())))

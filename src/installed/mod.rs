@@ -7,7 +7,7 @@ pub use manifest::{MAX_BYTES, Manifest};
 /// The list of what was installed.
 pub const MANIFEST: &str = "etc/capgate/installed";
 /// What capgate itself writes later, and so takes away whatever it holds.
-pub const WRITTEN_LATER: [&str; 2] = ["etc/capgate/host.note", "etc/capgate/seen"];
+pub const WRITTEN_LATER: [&str; 3] = ["etc/capgate/host.note", "etc/capgate/seen", "etc/capgate/proof"];
 /// Where the state is.
 pub const STATE: &str = "etc/capgate";
 /// What sync fetches and verifies.

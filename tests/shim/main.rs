@@ -22,5 +22,6 @@ mod identity;
 mod images;
 mod installed;
 mod machofile;
+mod proof;
 mod reasons;
 mod run;

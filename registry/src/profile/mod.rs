@@ -203,6 +203,11 @@ impl Profile {
         if keys.is_empty() { vec![self.id.key()] } else { keys }
     }
 
+    /// The key of its combination with this program, whether or not it names it.
+    pub fn key_with(&self, workload: WorkloadId) -> Key {
+        self.combination_with(workload).key()
+    }
+
     /// The evidence about one set of values.
     pub fn evidence_for(&self, values: Values) -> impl Iterator<Item = &Evidence> {
         self.evidence.iter().filter(move |item| item.values == Some(values))
