@@ -389,3 +389,47 @@ fn attack_a_record_from_beyond_the_log_is_corrupt() {
     let found = world.open().unwrap().lookup(&first_key(&profile("one-profile", 1)));
     assert!(matches!(found, Err(Doubt::Corrupt(_))), "{found:?}");
 }
+
+#[test]
+fn what_came_since_a_checkpoint_is_audited_alone() {
+    use capgate_registry::log::CHECKPOINT;
+    use capgate_registry::verify::since;
+    let world = World::new();
+    let mut kept = vec![world.store.get(CHECKPOINT)];
+    for n in 0..6 {
+        world.publish(&[world.sign(&profile(&format!("profile-{n}"), n))]).unwrap();
+        kept.push(world.store.get(CHECKPOINT));
+    }
+    world.publish(&[world.revocation("profile-2", "harmful")]).unwrap();
+    let audit = |store: &support::Memory, earlier: &[u8]| {
+        since(store, &world.pin, earlier, world.anchor().now, &mut |_| {})
+    };
+    for (size, earlier) in (0..).zip(&kept) {
+        let report = audit(&world.store, earlier);
+        assert_eq!(report.faults, []);
+        assert_eq!((report.since, report.entries, report.new.len() as u64), (Some(size), 7 - size, 7 - size));
+        let last = report.new.last().unwrap();
+        assert_eq!((last.index, last.what, last.id.as_str(), last.counts), (6, "revoked", "profile-2", true));
+        assert_eq!(last.signers, ["publisher.test"]);
+    }
+    // Nothing came since: nothing is new.
+    assert_eq!(audit(&world.store, &world.store.get(CHECKPOINT)).new, []);
+    // Another history, a newer checkpoint, and what nobody signed are named.
+    let other = World::new();
+    let notes: Vec<Vec<u8>> = (50..60).map(|n| other.sign(&profile(&format!("other-{n}"), n))).collect();
+    other.publish(&notes).unwrap();
+    let names = |store: &support::Memory, earlier: &[u8], says: &str| {
+        let faults = audit(store, earlier).faults;
+        assert!(faults.iter().any(|fault| fault.what.contains(says)), "{says}: {faults:?}");
+    };
+    names(&other.store, &kept[4], "was rewritten");
+    names(&world.store, &other.store.get(CHECKPOINT), "7 entries, and 10 were signed before");
+    names(&world.store, b"origin\n0\nroot\n", "no signatures");
+    let damaged = world.store.copy();
+    let bundle = "log/tile/entries/000.p/7";
+    let mut bytes = damaged.get(bundle);
+    let at = bytes.len() - 200;
+    bytes[at] ^= 1;
+    damaged.set(bundle, bytes);
+    assert_ne!(audit(&damaged, &kept[3]).faults, []);
+}

@@ -228,12 +228,15 @@ pub struct RenewArgs {
     Example:\n  capgate verify registry"
 )]
 pub struct VerifyArgs {
-    /// Folder of the registry
-    #[arg(value_name = "DIR", env = "CAPGATE_REGISTRY")]
-    pub registry: PathBuf,
+    /// The registry: a folder, or a URL
+    #[arg(value_name = "SOURCE", env = "CAPGATE_REGISTRY")]
+    pub registry: String,
     /// Digest of its first root, as `init` printed it
     #[arg(long, env = "CAPGATE_ROOT", value_name = "sha256:HEX", value_parser = parse_root)]
     pub root: Hash,
+    /// Audit only what came since this checkpoint, a copy of `log/checkpoint` that was kept earlier
+    #[arg(long, value_name = "FILE")]
+    pub since: Option<PathBuf>,
     /// Take this as the time
     #[arg(long, value_name = "RFC3339")]
     pub now: Option<Timestamp>,

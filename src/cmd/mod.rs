@@ -28,6 +28,7 @@ mod renew;
 mod revoke;
 mod run;
 mod scene;
+mod spool;
 mod sync;
 mod trust;
 mod uninstall;

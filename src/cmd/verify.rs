@@ -1,22 +1,49 @@
 //! `capgate verify`: a whole registry, byte for byte.
 
-use capgate_registry::verify::{Fault, Report, verify};
+use capgate_registry::store::Store;
+use capgate_registry::verify::{Fault, New, Report, since, verify};
 
 use jiff::Timestamp;
 
-use super::opened;
+use super::spool::Spool;
 use crate::cli::VerifyArgs;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::table::facts;
 use crate::ui::{BAD, GOOD, Ui, count, progress, styled, visible};
-use crate::world::clock;
+use crate::world::source::Source;
+use crate::world::{clock, file};
+
+/// Largest checkpoint that is read, in bytes.
+const MAX_CHECKPOINT: u64 = 16 * 1024;
 
 pub fn run(ui: &Ui, args: &VerifyArgs) -> Outcome {
-    let folder = opened::folder(&args.registry)?;
-    let bar = progress::counter("entries and records verified:");
     let now = clock::now(args.now);
-    let report = verify(&folder, &args.root, now, &mut |done| bar.set_position(done));
+    let source = Source::open(&args.registry)?;
+    let earlier = args.since.as_deref().map(|path| {
+        file::read(path, MAX_CHECKPOINT).map_err(|e| {
+            Failure::failed(format!("the checkpoint `{}` cannot be read: {e}", path.display()))
+                .help("give a copy of `log/checkpoint` that was kept earlier")
+        })
+    });
+    let earlier = earlier.transpose()?;
+    // What is read more than once is fetched once.
+    let spool = if earlier.is_none() && !source.has_listing() {
+        Some(Spool::fetch(source.store(), &args.root, &args.registry)?)
+    } else {
+        None
+    };
+    let store: &dyn Store = spool.as_ref().map_or(source.store(), |spool| &spool.folder);
+    let bar = progress::counter("entries and records verified:");
+    let mut report = match &earlier {
+        Some(earlier) => since(store, &args.root, earlier, now, &mut |done| bar.set_position(done)),
+        None => verify(store, &args.root, now, &mut |done| bar.set_position(done)),
+    };
     bar.finish_and_clear();
+    if !source.has_listing() && earlier.is_none() {
+        report
+            .notes
+            .push("a web server has no listing: files that nothing names were not looked for".to_owned());
+    }
     if ui.is_json() {
         ui.json(&report);
     } else {
@@ -40,6 +67,17 @@ fn print(ui: &Ui, report: &Report, now: Timestamp) {
         ("expires", text(report.expires.map(|time| time.to_string()))),
         ("files", report.files.to_string()),
     ]));
+    if let Some(size) = report.since {
+        ui.line(format!(
+            "since entry {size}: {}",
+            count(report.new.len(), "new entry").replace("entrys", "entries")
+        ));
+    }
+    for New { index, what, id, signers, counts } in &report.new {
+        let signers = signers.join(", ");
+        let void = if *counts { "" } else { "; it counts no longer" };
+        ui.line(format!("{index}: {what} {id}, signed by {}{void}", visible(&signers)));
+    }
     for note in &report.notes {
         ui.line(format!("{} {}", styled(BAD, "note:"), visible(note)));
     }
@@ -48,6 +86,9 @@ fn print(ui: &Ui, report: &Report, now: Timestamp) {
         ui.line(format!("{} `{}`{at}: {}", styled(BAD, "fault:"), visible(file), visible(what)));
     }
     match report.faults.len() {
+        0 if report.since.is_some() && !report.is_expired(now) => {
+            ui.line(styled(GOOD, "verified since then: no fault; the snapshot was not rebuilt"));
+        }
         0 if report.is_expired(now) => ui.line(styled(BAD, "no fault, but it expired")),
         0 => ui.line(styled(GOOD, "verified: no fault")),
         faults => ui.line(styled(BAD, format!("not verified: {}", count(faults, "fault")))),

@@ -18,7 +18,8 @@ impl Source {
     pub fn open(text: &str) -> Result<Self, Failure> {
         let path = path_of(text)?;
         if !Path::new(path).is_dir() {
-            return Err(Failure::failed(format!("there is no registry folder `{path}`")));
+            return Err(Failure::failed(format!("there is no registry folder `{path}`"))
+                .help("make a registry with `capgate init`, or name its folder with `--registry`"));
         }
         Ok(Self { store: Box::new(Folder::new(path)) })
     }
@@ -26,6 +27,11 @@ impl Source {
     /// What it holds.
     pub fn store(&self) -> &dyn Store {
         self.store.as_ref()
+    }
+
+    /// Whether it can say which files it has.
+    pub fn has_listing(&self) -> bool {
+        true
     }
 }
 

@@ -4,6 +4,7 @@
 //! A lookup proves what it returns; that nothing is missing, out of order or left over is shown here.
 
 mod log;
+mod since;
 mod snapshot;
 
 use std::collections::BTreeSet;
@@ -19,6 +20,8 @@ use crate::reader::{read_latest, trust_path};
 use crate::store::{Listed, Store};
 use crate::text;
 use crate::trust::{Chain, MAX_BYTES as MAX_TRUST, MAX_VERSIONS, TrustError};
+
+pub use since::{New, since};
 
 /// One thing that is not as it must be.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -52,6 +55,10 @@ pub struct Report {
     pub records: u64,
     /// Files that were checked, byte for byte.
     pub files: u64,
+    /// Entries before which nothing was audited, where only what came since was.
+    pub since: Option<u64>,
+    /// What came since.
+    pub new: Vec<New>,
     /// What is wrong: any of them means that the registry was changed or is damaged.
     pub faults: Vec<Fault>,
     /// What a maintainer should know although nothing is wrong.

@@ -1,0 +1,100 @@
+//! A whole registry fetched from where there is no listing, so that it can be read as often as an audit needs.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use capgate_registry::combination::Hex;
+use capgate_registry::latest::{self, Latest};
+use capgate_registry::log::{CHECKPOINT, MAX_ENTRY, TILE_WIDTH, Tile};
+use capgate_registry::merkle::Hash;
+use capgate_registry::reader::{read_chain, read_latest, trust_path};
+use capgate_registry::store::{ReadAt, Store, StoreError, StoreMut};
+
+use super::opened;
+use crate::exit::Failure;
+use crate::ui::progress;
+use crate::world::file;
+use crate::world::folder::Folder;
+
+/// Bytes of a snapshot that are fetched at once.
+const PIECE: usize = 1 << 20;
+/// Most bytes of any other file: a bundle of the longest entries.
+const CAP: u64 = TILE_WIDTH * (MAX_ENTRY as u64 + 2);
+
+/// A folder that goes when it is dropped.
+pub struct Spool {
+    /// What was fetched.
+    pub folder: Folder,
+    root: PathBuf,
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        // Left behind, it would only take room.
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+impl Spool {
+    /// Fetches every file that what is in force names. One that is missing stays missing: the audit says so.
+    pub fn fetch(source: &dyn Store, pin: &Hash, name: &str) -> Result<Self, Failure> {
+        let spool =
+            Self::new().map_err(|e| Failure::failed(format!("no temporary folder can be made: {e}")))?;
+        let doubted = |doubt| opened::doubted(&doubt, name.as_ref());
+        let chain = read_chain(source, pin, None).map_err(doubted)?;
+        let latest = read_latest(source, &chain).map_err(doubted)?;
+        let bar = progress::counter("files fetched:");
+        for path in names(&latest, chain.current().version) {
+            spool.take(source, &path).map_err(|e| Failure::failed(format!("{name}: {e}")))?;
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        Ok(spool)
+    }
+
+    fn new() -> io::Result<Self> {
+        let name = format!("capgate-{}", Hex::<16>(file::random()?));
+        let root = std::env::temp_dir().join(name);
+        fs::create_dir(&root)?;
+        Ok(Self { folder: Folder::new(&root), root })
+    }
+
+    fn take(&self, source: &dyn Store, path: &str) -> Result<(), StoreError> {
+        if !path.ends_with(".snap") {
+            return match source.read(path, CAP) {
+                Ok(bytes) => self.folder.put(path, &bytes),
+                Err(e) if e.is_not_found() => Ok(()),
+                Err(e) => Err(e),
+            };
+        }
+        let file = match source.open(path) {
+            Ok(file) => file,
+            Err(e) if e.is_not_found() => return Ok(()),
+            Err(e) => return Err(e),
+        };
+        self.folder.write(&mut |out| {
+            copy(file.as_ref(), out)?;
+            Ok(path.to_owned())
+        })?;
+        Ok(())
+    }
+}
+
+fn copy(file: &dyn ReadAt, out: &mut dyn io::Write) -> io::Result<()> {
+    let mut at = 0;
+    while at < file.size() {
+        let length = usize::try_from(file.size() - at).unwrap_or(PIECE).min(PIECE);
+        let mut piece = vec![0; length];
+        file.read_exact_at(&mut piece, at)?;
+        out.write_all(&piece)?;
+        at += length as u64;
+    }
+    Ok(())
+}
+
+fn names(latest: &Latest, trust: u64) -> impl Iterator<Item = String> {
+    let fixed =
+        [latest::PATH.to_owned(), CHECKPOINT.to_owned(), latest.staged_path(), latest.snapshot_path()];
+    (1..=trust).map(trust_path).chain(fixed).chain(Tile::all(latest.log_size).map(Tile::path))
+}
