@@ -10,6 +10,7 @@ pub mod machine;
 pub mod ops;
 pub mod place;
 pub mod processes;
+pub mod remote;
 pub mod signals;
 pub mod source;
 
