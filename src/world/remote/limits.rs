@@ -78,6 +78,18 @@ impl Meter {
 }
 
 impl Limits {
+    /// The usual ones for a server that may be silent for so long; the slowest pace stays the same.
+    pub fn of_patience(silence: Duration) -> Self {
+        let usual = Self::default();
+        let bytes = usual.pace.bytes.saturating_mul(silence.as_secs()) / usual.pace.window.as_secs().max(1);
+        Self {
+            connect: usual.connect.min(silence),
+            headers: silence,
+            pace: Pace { bytes: bytes.max(1), window: silence },
+            ..usual
+        }
+    }
+
     /// How long to wait before the try of that number, counted from 1.
     pub(super) fn wait(&self, attempt: u32) -> Duration {
         self.pause.saturating_mul(1 << attempt.saturating_sub(1).min(8))
@@ -99,6 +111,14 @@ mod tests {
         assert!(meter.count(1, at(19)), "the window is not over");
         assert!(!meter.count(98, at(20)), "what came before does not count");
         assert_eq!(pace.longest(1000), Duration::from_secs(120));
+    }
+
+    #[test]
+    fn patience_changes_times_and_not_the_pace() {
+        let limits = Limits::of_patience(Duration::from_secs(3));
+        assert_eq!((limits.connect, limits.headers), (Duration::from_secs(3), Duration::from_secs(3)));
+        assert_eq!(limits.pace, Pace { bytes: 819, window: Duration::from_secs(3) });
+        assert_eq!(Limits::of_patience(Duration::from_secs(60)).connect, Limits::default().connect);
     }
 
     #[test]

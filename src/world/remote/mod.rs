@@ -6,8 +6,10 @@ pub mod http;
 pub mod limits;
 pub mod url;
 
+use std::env;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use capgate_registry::store::{Store, StoreError, StoreMut};
 
@@ -26,6 +28,30 @@ pub struct Options {
     pub ca_file: Option<PathBuf>,
     /// What a server is given.
     pub limits: Limits,
+}
+
+/// Names a file of certificates (PEM).
+const CA_FILE: &str = "CAPGATE_CA_FILE";
+/// Seconds for which a server may say nothing.
+const PATIENCE: &str = "CAPGATE_PATIENCE";
+
+impl Options {
+    /// What the environment says: `CAPGATE_CA_FILE`, and `CAPGATE_PATIENCE` in seconds.
+    pub fn of_environment() -> Result<Self, Failure> {
+        let limits = match env::var_os(PATIENCE) {
+            None => Limits::default(),
+            Some(text) => Limits::of_patience(patience(&text.to_string_lossy())?),
+        };
+        Ok(Self { ca_file: env::var_os(CA_FILE).map(PathBuf::from), limits })
+    }
+}
+
+fn patience(text: &str) -> Result<Duration, Failure> {
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    let seconds = digits.then(|| text.parse().ok()).flatten().filter(|seconds| (1..=3600).contains(seconds));
+    seconds.map(Duration::from_secs).ok_or_else(|| {
+        Failure::usage(format!("`{PATIENCE}={text}` is no number of seconds from 1 to 3600"))
+    })
 }
 
 /// A registry, wherever it is.
@@ -115,4 +141,42 @@ fn cloud(url: &str, options: &Options) -> Result<Remote, Failure> {
 
 fn no_name(path: &str) -> StoreError {
     StoreError::Io { path: path.to_owned(), source: io::Error::other("is no name inside a registry") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_told_apart() {
+        let options = Options::default();
+        let folder = |text: &str| match open(text, &options).unwrap() {
+            Remote::Folder(folder) => folder.root().display().to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(folder("registry"), "registry");
+        assert_eq!(folder("file:///srv/gpu"), "/srv/gpu");
+        assert_eq!(folder("file://localhost/srv/gpu"), "/srv/gpu");
+        for url in ["http://127.0.0.1:80/gpu", "https://example.org"] {
+            let web = open(url, &options).unwrap();
+            assert!(matches!(web, Remote::Http(_)) && web.store_mut().is_none(), "{url}");
+        }
+        for (url, why) in [
+            ("file://server/srv/gpu", "another machine"),
+            ("file://localhosts/srv", "another machine"),
+            ("ftp://example.org/gpu", "no way to a registry"),
+            ("https://", "names no host"),
+        ] {
+            let refused = open(url, &options).unwrap_err();
+            assert!(refused.exit == crate::exit::Exit::Usage && refused.message.contains(why), "{url}");
+        }
+    }
+
+    #[test]
+    fn patience_is_a_number_of_seconds() {
+        assert_eq!(patience("5").unwrap(), Duration::from_secs(5));
+        for text in ["", "0", "3601", "+5", "5s", "1.5", "99999999999999999999"] {
+            patience(text).unwrap_err();
+        }
+    }
 }

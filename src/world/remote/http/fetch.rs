@@ -7,6 +7,10 @@ use capgate_registry::store::StoreError;
 use super::client::{Answer, Client, Range, What};
 use super::fault::Fault;
 
+/// Bytes from which on it pays to go on instead of beginning anew. What is replaced under its name, such as `latest.note`, is
+/// smaller, so that it is never put together from two versions that a server cannot tell apart.
+const WORTH_KEEPING: u64 = 64 << 10;
+
 /// What is to be fetched.
 pub(super) struct Wanted<'a> {
     pub(super) path: &'a str,
@@ -78,7 +82,10 @@ impl Fetch<'_> {
     }
 
     /// What still has to come; `None` where that is the whole file.
-    fn missing(&self) -> Option<Range> {
+    fn missing(&mut self) -> Option<Range> {
+        if (self.fetched.bytes.len() as u64) < WORTH_KEEPING {
+            self.fetched.bytes.clear();
+        }
         let have = self.fetched.bytes.len() as u64;
         match self.wanted.part {
             Some((from, end)) if !self.fetched.is_whole => {
