@@ -91,7 +91,8 @@ impl Published {
         match &self.place {
             Place::Folder(folder) => {
                 let lock = folder.lock(PATIENCE);
-                lock.map(Some).map_err(|e| Failure::failed(e.to_string()).help("run this again when it is done"))
+                lock.map(Some)
+                    .map_err(|e| Failure::failed(e.to_string()).help("run this again when it is done"))
             }
             #[cfg(feature = "cloud")]
             Place::Cloud(_) => Ok(None),

@@ -49,9 +49,9 @@ impl Options {
 fn patience(text: &str) -> Result<Duration, Failure> {
     let digits = text.bytes().all(|b| b.is_ascii_digit());
     let seconds = digits.then(|| text.parse().ok()).flatten().filter(|seconds| (1..=3600).contains(seconds));
-    seconds.map(Duration::from_secs).ok_or_else(|| {
-        Failure::usage(format!("`{PATIENCE}={text}` is no number of seconds from 1 to 3600"))
-    })
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| Failure::usage(format!("`{PATIENCE}={text}` is no number of seconds from 1 to 3600")))
 }
 
 /// A registry, wherever it is.

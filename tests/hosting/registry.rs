@@ -1,0 +1,64 @@
+//! What is published in these tests, and what everybody must find.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::support::{B10167, NOW, Run, World, capgate};
+
+pub const KEYS: &str = "--key alice.key --registry-key registry.key";
+
+/// Profiles of programs that nobody has, each under an id of its own, in the folder of that name.
+pub fn profiles(world: &World, folder: &str, ids: &[String]) {
+    fs::create_dir(world.path(folder)).unwrap();
+    let text = world.read(&format!("profiles.d/{B10167}.toml"));
+    let digest = text.lines().find_map(|line| line.strip_prefix("sha256 = ")).unwrap().to_owned();
+    let prefix: String = folder.bytes().map(|b| format!("{b:02x}")).collect();
+    for (n, id) in ids.iter().enumerate() {
+        let own = format!("\"{prefix:0>32}{:032x}\"", n + 1);
+        let text = text.replace(B10167, id).replace(&digest, &own);
+        world.put(&format!("{folder}/{id}.toml"), &text);
+    }
+}
+
+/// `capgate verify`, of a folder or a URL.
+pub fn verify(world: &World, place: &str) -> Run {
+    Run::of(capgate(world.folder.path()).args(["verify", place, "--root", &world.root, "--now", NOW]))
+}
+
+/// A folder that was followed holds a whole registry, or nothing yet.
+#[track_caller]
+pub fn is_sound(world: &World, folder: &str) {
+    if world.path(folder).join("snapshot/latest.note").exists() {
+        verify(world, folder).ok();
+    }
+}
+
+/// The ids in force in a folder.
+pub fn listed(world: &World, folder: &str) -> BTreeSet<String> {
+    let json = world.run(&format!("list --registry {folder} --now {NOW} --format json")).ok().json();
+    let rows = json.as_array().cloned().unwrap_or_else(|| json["profiles"].as_array().unwrap().clone());
+    rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Every file of a registry with its bytes, hidden ones apart.
+pub fn files(folder: &Path) -> BTreeSet<(String, Vec<u8>)> {
+    fn walk(folder: &Path, name: &str, found: &mut BTreeSet<(String, Vec<u8>)>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let own = entry.file_name().into_string().unwrap();
+            if own.starts_with('.') {
+                continue;
+            }
+            let name = format!("{name}/{own}");
+            if entry.path().is_dir() {
+                walk(&entry.path(), &name, found);
+            } else {
+                found.insert((name, fs::read(entry.path()).unwrap()));
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    walk(folder, "", &mut found);
+    found
+}
