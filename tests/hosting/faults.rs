@@ -44,7 +44,7 @@ fn every_answer_broken_leaves_what_was_verified_before() {
         (Fault::Status(503), "answered 503 Service Unavailable, after 5 tries"),
         (Fault::Status(304), "answered 304 Not Modified"),
         (Fault::Status(403), "answered 403 Forbidden"),
-        (Fault::Status(404), "is missing"),
+        (Fault::Status(404), "compare the address"),
         (Fault::Short, ""),
         (Fault::Long, "after 5 tries"),
         (Fault::Endless, "more than the "),

@@ -1,7 +1,8 @@
 //! What is published in these tests, and what everybody must find.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 
 use crate::support::{B10167, NOW, Run, World, capgate};
@@ -41,24 +42,28 @@ pub fn listed(world: &World, folder: &str) -> BTreeSet<String> {
     rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Every file of a registry with its bytes, hidden ones apart.
-pub fn files(folder: &Path) -> BTreeSet<(String, Vec<u8>)> {
-    fn walk(folder: &Path, name: &str, found: &mut BTreeSet<(String, Vec<u8>)>) {
-        for entry in fs::read_dir(folder).unwrap() {
-            let entry = entry.unwrap();
-            let own = entry.file_name().into_string().unwrap();
-            if own.starts_with('.') {
-                continue;
-            }
-            let name = format!("{name}/{own}");
-            if entry.path().is_dir() {
-                walk(&entry.path(), &name, found);
-            } else {
-                found.insert((name, fs::read(entry.path()).unwrap()));
-            }
-        }
-    }
-    let mut found = BTreeSet::new();
+/// Every file of a registry and a digest of its bytes. Hidden ones are the folder's own; snapshots of earlier versions stay
+/// where they were published, and are not copied.
+pub fn files(folder: &Path) -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
     walk(folder, "", &mut found);
     found
+}
+
+fn walk(folder: &Path, name: &str, found: &mut BTreeMap<String, u64>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let own = entry.file_name().into_string().unwrap();
+        if own.starts_with('.') || own.ends_with(".snap") {
+            continue;
+        }
+        let name = format!("{name}/{own}");
+        if entry.path().is_dir() {
+            walk(&entry.path(), &name, found);
+        } else {
+            let mut hasher = DefaultHasher::new();
+            hasher.write(&fs::read(entry.path()).unwrap());
+            found.insert(name, hasher.finish());
+        }
+    }
 }

@@ -166,7 +166,7 @@ fn what_cannot_be_done_there_is_said() {
     let to = world.run(&format!("renew --registry-key registry.key --to {url} --now {NOW}"));
     assert!(to.exit == 2 && to.err.contains("can only be read"), "{}", to.err);
     let missing = world.run(&format!("sync {url}/nowhere --to mirror --now {NOW}"));
-    assert!(missing.exit == 1 && missing.err.contains("is missing"), "{}", missing.err);
+    assert!(missing.exit == 1 && missing.err.contains("compare the address"), "{}", missing.err);
     let query = world.run(&format!("sync {url}/?x --to mirror --now {NOW}"));
     assert!(query.exit == 2 && query.err.contains("query"), "{}", query.err);
     // What nginx was told to hide stays hidden.

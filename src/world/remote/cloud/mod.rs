@@ -12,10 +12,15 @@ use std::io::{self, BufWriter, Read, Seek, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
+use capgate_registry::latest;
+use capgate_registry::log::CHECKPOINT;
 use capgate_registry::store::{Fill, Listed, ReadAt, Store, StoreError, StoreMut};
 use futures_util::StreamExt;
 use object_store::path::Path;
-use object_store::{GetOptions, GetResult, ObjectStore, ObjectStoreExt, PutMode, PutPayload, UpdateVersion};
+use object_store::{
+    Attribute, Attributes, GetOptions, GetResult, ObjectStore, ObjectStoreExt, PutMode, PutMultipartOptions,
+    PutOptions, PutPayload, UpdateVersion,
+};
 use tokio::runtime::Runtime;
 
 use super::{Limits, Options, no_name};
@@ -122,7 +127,8 @@ impl Bucket {
 
     fn put(&self, name: &str, bytes: Vec<u8>, mode: PutMode) -> Result<(), StoreError> {
         let location = self.location(name)?;
-        let put = self.objects.put_opts(&location, PutPayload::from(bytes), mode.into());
+        let options = PutOptions { attributes: attributes(name), ..mode.into() };
+        let put = self.objects.put_opts(&location, PutPayload::from(bytes), options);
         self.runtime.block_on(put).map_err(|e| write_error(name, e))?;
         Ok(())
     }
@@ -131,7 +137,8 @@ impl Bucket {
     fn put_parts(&self, name: &str, file: &mut File) -> Result<(), StoreError> {
         let location = self.location(name)?;
         self.runtime.block_on(async {
-            let begun = self.objects.put_multipart(&location).await;
+            let options = PutMultipartOptions { attributes: attributes(name), ..Default::default() };
+            let begun = self.objects.put_multipart_opts(&location, options).await;
             let mut upload = begun.map_err(|e| write_error(name, e))?;
             let sent = async {
                 loop {
@@ -247,6 +254,18 @@ impl StoreMut for CloudStore {
             Ok(()) => Ok(()),
         }
     }
+}
+
+/// What the store tells whoever reads the object over HTTP: only what is replaced under its name is asked for each time.
+fn attributes(name: &str) -> Attributes {
+    let kept = match name {
+        latest::PATH | CHECKPOINT => "no-cache",
+        _ => "public, max-age=31536000, immutable",
+    };
+    Attributes::from_iter([
+        (Attribute::CacheControl, kept),
+        (Attribute::ContentType, "application/octet-stream"),
+    ])
 }
 
 fn read_part(file: &mut File) -> io::Result<Vec<u8>> {
