@@ -12,10 +12,14 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[cfg(feature = "cloud")]
+mod bucket;
 mod faults;
+mod loops;
 mod nginx;
 mod proxy;
 mod random;
 mod registry;
 mod served;
 mod server;
+mod site;

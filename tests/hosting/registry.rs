@@ -27,14 +27,6 @@ pub fn verify(world: &World, place: &str) -> Run {
     Run::of(capgate(world.folder.path()).args(["verify", place, "--root", &world.root, "--now", NOW]))
 }
 
-/// A folder that was followed holds a whole registry, or nothing yet.
-#[track_caller]
-pub fn is_sound(world: &World, folder: &str) {
-    if world.path(folder).join("snapshot/latest.note").exists() {
-        verify(world, folder).ok();
-    }
-}
-
 /// The ids in force in a folder.
 pub fn listed(world: &World, folder: &str) -> BTreeSet<String> {
     let json = world.run(&format!("list --registry {folder} --now {NOW} --format json")).ok().json();

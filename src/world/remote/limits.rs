@@ -78,7 +78,8 @@ impl Meter {
 }
 
 impl Limits {
-    /// The usual ones for a server that may be silent for so long; the slowest pace stays the same.
+    /// The usual ones for a server that may be silent for so long: who waits less for an answer waits less before asking again,
+    /// too. The slowest pace stays the same.
     pub fn of_patience(silence: Duration) -> Self {
         let usual = Self::default();
         let bytes = usual.pace.bytes.saturating_mul(silence.as_secs()) / usual.pace.window.as_secs().max(1);
@@ -86,6 +87,7 @@ impl Limits {
             connect: usual.connect.min(silence),
             headers: silence,
             pace: Pace { bytes: bytes.max(1), window: silence },
+            pause: (silence / 120).min(Duration::from_secs(1)),
             ..usual
         }
     }
@@ -118,6 +120,7 @@ mod tests {
         let limits = Limits::of_patience(Duration::from_secs(3));
         assert_eq!((limits.connect, limits.headers), (Duration::from_secs(3), Duration::from_secs(3)));
         assert_eq!(limits.pace, Pace { bytes: 819, window: Duration::from_secs(3) });
+        assert_eq!(Limits::of_patience(Duration::from_secs(30)).pause, Limits::default().pause);
         assert_eq!(Limits::of_patience(Duration::from_secs(60)).connect, Limits::default().connect);
     }
 
