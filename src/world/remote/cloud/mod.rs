@@ -234,14 +234,11 @@ impl StoreMut for CloudStore {
             return Err(conflict());
         }
         let mode = found.map_or(PutMode::Create, |version| PutMode::Update(version.update));
-        match self.bucket.put(path, new.to_owned(), mode) {
-            // An answer that was lost is asked for again, and then finds what the first request did.
-            Err(e @ StoreError::Conflict { .. }) => match self.read(path, new.len() as u64) {
-                Ok(found) if found == new => Ok(()),
-                _ => Err(e),
-            },
-            done => done,
-        }
+        self.bucket.put(path, new.to_owned(), mode).or_else(|e| match self.read(path, new.len() as u64) {
+            // Only the answer was lost, or a second try found what the first one did.
+            Ok(found) if found == new => Ok(()),
+            _ => Err(e),
+        })
     }
 
     fn remove(&self, path: &str) -> Result<(), StoreError> {
