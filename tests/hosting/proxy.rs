@@ -20,7 +20,9 @@ pub enum Fault {
     Dropped,
     /// The answer ends somewhere.
     Cut,
-    /// The answer comes at so many bytes a second.
+    /// The answer ends after so many bytes, where it has more.
+    CutAt(usize),
+    /// The body comes at so many bytes a second.
     Slow(usize),
     /// Another status, with or without the request having been passed on.
     Status(u16),
@@ -201,6 +203,7 @@ impl Shared {
         match fault {
             Fault::Dropped => Ok(()),
             Fault::Cut => client.write_all(&answer[..self.number(answer.len())]),
+            Fault::CutAt(at) => client.write_all(&answer[..at.min(answer.len())]),
             Fault::Slow(rate) => drip(client, &answer, rate),
             Fault::Status(status) => {
                 let head =
@@ -309,7 +312,9 @@ fn with_length(message: &[u8], change: impl Fn(usize) -> usize) -> Vec<u8> {
 }
 
 fn drip(client: &mut TcpStream, bytes: &[u8], rate: usize) -> io::Result<()> {
-    for piece in bytes.chunks((rate / 8).max(1)) {
+    let body = body_of(bytes);
+    client.write_all(&bytes[..body])?;
+    for piece in bytes[body..].chunks((rate / 8).max(1)) {
         client.write_all(piece)?;
         sleep(Duration::from_millis(125));
     }
