@@ -23,6 +23,7 @@ fn behind_nginx_nothing_is_lost_and_nobody_holds_a_broken_state() {
         to: "public".to_owned(),
         from,
         settings: Vec::new(),
+        per_mille: 60,
     };
     site.holds("a folder behind nginx");
 }

@@ -16,8 +16,6 @@ use crate::support::{NOW, Run, World, words};
 const NAMES: [&str; 2] = ["one", "two"];
 /// How often one publication is tried. Far more than faults ever need: a publisher that never succeeds is a failure.
 const TRIES: usize = 60;
-/// In how many of 1000 answers something is wrong.
-const PER_MILLE: usize = 60;
 const FAULTS: [Fault; 12] = [
     Fault::Dropped,
     Fault::Cut,
@@ -42,6 +40,8 @@ pub struct Site {
     pub to: String,
     /// Where clients follow it.
     pub from: String,
+    /// In how many of 1000 answers something is wrong.
+    pub per_mille: usize,
     /// What commands need to reach it.
     pub settings: Vec<(&'static str, String)>,
 }
@@ -68,7 +68,7 @@ fn value(counter: &AtomicUsize) -> usize {
 impl Site {
     pub fn command(&self) -> Command {
         let mut command = self.world.command();
-        command.env("CAPGATE_PATIENCE", "2").env("CAPGATE_LOG", "capgate=debug,object_store=info");
+        command.env("CAPGATE_PATIENCE", "1").env("CAPGATE_LOG", "capgate=debug,object_store=info");
         command.envs(self.settings.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -87,7 +87,7 @@ impl Site {
             profiles(&self.world, name, &ids(name));
         }
         let figures = Figures::default();
-        self.proxy.plan(&FAULTS, PER_MILLE);
+        self.proxy.plan(&FAULTS, self.per_mille);
         let is_over = AtomicBool::new(false);
         scope(|scope| {
             let following: Vec<_> = (0..clients)
@@ -174,7 +174,8 @@ impl Site {
         while !is_over.load(Ordering::Relaxed) {
             let done = self.run(&format!("sync {} --to {folder} --now {NOW}", self.from));
             add(&figures.syncs, 1);
-            add(&figures.retries, done.err.matches("tries=").count());
+            let again = ["tries=", "backing off"].iter().map(|word| done.err.matches(word).count());
+            add(&figures.retries, again.sum());
             if done.exit != 0 {
                 assert!(matches!(done.exit, 1 | 4), "{}{}", done.out, done.err);
                 assert!(!done.err.contains("different histories"), "the log was forked: {}", done.err);

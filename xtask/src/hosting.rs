@@ -6,7 +6,7 @@ use crate::command::Run;
 use crate::machine;
 
 /// Publications and clients where the environment names no other numbers: the full count is 200 and 20.
-const USUAL: [(&str, &str); 2] = [("CAPGATE_PUBLISHES", "40"), ("CAPGATE_CLIENTS", "6")];
+const USUAL: [(&str, &str); 2] = [("CAPGATE_PUBLISHES", "16"), ("CAPGATE_CLIENTS", "5")];
 
 /// Runs the tests behind servers, buckets included, and returns their figures.
 pub fn check(verbose: bool) -> Result<String, String> {
