@@ -113,7 +113,7 @@ fn what_a_bucket_lacks_is_said() {
 #[test]
 fn a_large_snapshot_goes_in_parts() {
     let Some(bucket) = Bucket::new(seed()) else { return };
-    let ids: Vec<String> = (0..600).map(|n| format!("profile-{n}")).collect();
+    let ids: Vec<String> = (0..400).map(|n| format!("profile-{n}")).collect();
     profiles(&bucket.0.world, "many", &ids);
     for id in &ids {
         // As long as a profile may be.
@@ -122,12 +122,16 @@ fn a_large_snapshot_goes_in_parts() {
         let padding = format!("# {}\n", "x".repeat(97)).repeat((15_900 - text.len()) / 100);
         bucket.0.world.put(&name, &(text + &padding));
     }
-    let all = format!("publish --all --profiles many {KEYS} --to {URL} --now {NOW}");
-    bucket.run(&all).ok();
+    let patient = |line: &str| {
+        let mut command = bucket.0.command();
+        // The server of the tests is built without optimisation.
+        Run::of(command.env("CAPGATE_PATIENCE", "60").args(line.split(' '))).ok()
+    };
+    patient(&format!("publish --all --profiles many {KEYS} --to {URL} --now {NOW}"));
     let snapshots = fs::read_dir(bucket.0.world.path("s3/test-bucket/team/gpu/snapshot")).unwrap().flatten();
     let largest = snapshots.map(|entry| entry.metadata().unwrap().len()).max().unwrap();
-    assert!(largest > 8 << 20, "{largest} bytes are sent in one part");
-    bucket.run(&format!("verify {URL} --now {NOW}")).ok();
+    assert!(largest > 5 << 20, "{largest} bytes are sent in one part");
+    patient(&format!("verify {URL} --now {NOW}"));
 }
 
 /// The answer to a commit is lost after the commit was made.

@@ -27,8 +27,9 @@ use super::{Limits, Options, no_name};
 use crate::exit::Failure;
 use crate::world::folder::is_name;
 
-/// Bytes of one part of an upload: larger objects are sent in several. Ten thousand parts are the most that S3 takes.
-const PART: u64 = 8 << 20;
+/// Bytes of one part of an upload: larger objects are sent in several, the smallest that S3 takes, since each must arrive while
+/// the reader's patience lasts. S3 takes ten thousand of them.
+const PART: u64 = 5 << 20;
 /// Names in a listing.
 const MOST_LISTED: usize = 4_000_000;
 /// Characters of what a server said that are repeated in a message.
