@@ -45,7 +45,8 @@ impl Address {
         }
         let prefix = prefix.trim_end_matches('/');
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._/".contains(&b);
-        if !prefix.is_empty() && !(is_name(prefix) && prefix.bytes().all(plain)) {
+        let is_good = prefix.is_empty() || (is_name(prefix) && prefix.bytes().all(plain));
+        if !is_good {
             return Err(format!(
                 "names the prefix `{prefix}`; letters, digits, `-`, `.` and `_` are taken, and no hidden part"
             ));
