@@ -215,6 +215,11 @@ fn a_registry_that_expired_is_no_good_one() {
     let run = world.run("verify registry --now 2027-03-01T00:00:00Z");
     assert_eq!(run.exit, 4);
     assert!(run.out.ends_with("no fault, but it expired\n"), "{}", run.out);
+    let run = world.run("verify registry --now 2020-01-01T00:00:00Z");
+    assert_eq!(run.exit, 4);
+    assert!(run.out.ends_with("no fault, but no reader believes it before it was signed\n"), "{}", run.out);
+    let run = world.run("renew --registry-key registry.key --now 2099-01-01T00:00:00Z");
+    assert!(run.err.contains("`--now 2099-01-01T00:00:00Z` is still to come"), "{}", run.err);
 }
 
 #[test]
@@ -235,7 +240,7 @@ fn publish_says_what_is_wrong_with_its_input() {
     world.run(&format!("publish --all {KEYS} --registry nodir")).fails(
         1,
         "error: there is no registry folder `nodir`\n\
-         help: make a registry with `capgate init`, or name its folder with `--registry`\n",
+         help: make a registry with `capgate init`, or name the folder that holds one\n",
     );
     let other = "1".repeat(64);
     let wrong = world.run(&format!("publish --all {KEYS} --root sha256:{other}"));
@@ -327,7 +332,7 @@ fn verify_names_the_changed_file() {
     world.run("verify nodir").fails(
         1,
         "error: there is no registry folder `nodir`\n\
-         help: make a registry with `capgate init`, or name its folder with `--registry`\n",
+         help: make a registry with `capgate init`, or name the folder that holds one\n",
     );
 }
 

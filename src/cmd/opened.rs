@@ -25,7 +25,7 @@ pub fn folder(path: &Path) -> Result<Folder, Failure> {
         return Ok(Folder::new(path));
     }
     let failure = Failure::failed(format!("there is no registry folder `{}`", path.display()));
-    Err(failure.help("make a registry with `capgate init`, or name its folder with `--registry`"))
+    Err(failure.help("make a registry with `capgate init`, or name the folder that holds one"))
 }
 
 /// Opens and verifies a registry; warns where it expires soon.

@@ -14,7 +14,7 @@ use capgate_registry::record::Doubt;
 use capgate_registry::store::{StoreError, StoreMut};
 use capgate_registry::sync::{SyncError, Synced, sync};
 use capgate_registry::trust::Chain;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::sync::memory;
 use super::{keys, opened};
@@ -79,6 +79,11 @@ impl Plan {
     /// Opens a registry to change it. One that expired can be changed: that is how it is repaired.
     pub fn open(ui: &Ui, args: &RegistryArgs, to: Option<&str>) -> Result<Self, Failure> {
         let now = clock::now(args.now);
+        if now > clock::now(None).saturating_add(SignedDuration::from_mins(5)).unwrap_or(now) {
+            ui.warn(format!(
+                "`--now {now}` is still to come: no reader believes what is signed with it before then"
+            ));
+        }
         let to = to.map(Published::open).transpose()?;
         if to.is_some() {
             fs::create_dir_all(&args.registry).map_err(|e| {

@@ -19,7 +19,7 @@ impl Source {
         let path = path_of(text)?;
         if !Path::new(path).is_dir() {
             return Err(Failure::failed(format!("there is no registry folder `{path}`"))
-                .help("make a registry with `capgate init`, or name its folder with `--registry`"));
+                .help("make a registry with `capgate init`, or name the folder that holds one"));
         }
         Ok(Self { store: Box::new(Folder::new(path)) })
     }

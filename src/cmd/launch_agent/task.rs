@@ -166,13 +166,20 @@ fn text(path: &Path) -> Result<String, Failure> {
 
 /// Says what would keep it from working although it can be written.
 pub fn warn(ui: &Ui, agent: &Agent) {
-    let Task::Sync(_) = agent.task else { return };
-    let state =
-        Path::new(&agent.capgate).parent().and_then(Path::parent).map(|prefix| prefix.join("etc/capgate"));
+    let prefix = Path::new(&agent.capgate).parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+    let state = prefix.join("etc/capgate");
+    let Ok(metadata) = fs::metadata(&state) else {
+        // A host signs statements without being anybody's guest.
+        if !matches!(agent.task, Task::HostAttest(_)) {
+            ui.warn(format!(
+                "`{}` is in no prefix that `capgate install` made, so nothing can be granted; name one with `--prefix DIR`",
+                agent.capgate
+            ));
+        }
+        return;
+    };
     let own = rustix::process::getuid().as_raw();
-    if let Some((state, metadata)) = state.and_then(|state| fs::metadata(&state).ok().map(|m| (state, m)))
-        && metadata.uid() != own
-    {
+    if matches!(agent.task, Task::Sync(_)) && metadata.uid() != own {
         ui.warn(format!(
             "`{}` belongs to user {}, so an agent of user {own} cannot write it; \
              as root, use `--agents /Library/LaunchDaemons`",
