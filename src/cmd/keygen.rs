@@ -24,8 +24,9 @@ pub fn run(ui: &Ui, args: &KeygenArgs) -> Outcome {
         Some(pem) => keyfile::import(pem, &args.name).map_err(|e| keys::unusable(&e))?,
         None => fresh(&args.name)?,
     };
-    let mut text = Zeroizing::new(String::with_capacity(key.encode().len() + 1));
-    text.push_str(&key.encode());
+    let secret = key.encode().ok_or_else(|| Failure::failed("the key cannot be written"))?;
+    let mut text = Zeroizing::new(String::with_capacity(secret.len() + 1));
+    text.push_str(&secret);
     text.push('\n');
     file::create_new(&args.out, text.as_bytes(), 0o600).map_err(|e| not_written(args, &e))?;
     let verifier = key.verifier().to_string();
