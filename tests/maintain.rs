@@ -55,7 +55,7 @@ fn a_pem_gets_a_name_and_is_known_by_its_content() {
         "init other --origin {ORIGIN} --root-key pem.key --publisher alice.key --registry-key registry.key"
     )).fails(
         1,
-        "error: the PEM in `pem.key` is none of the keys that may sign here\n\
+        "error: the key in `pem.key` is none of the keys that may sign here\n\
          help: give it a name: capgate keygen NAME --import pem.key --out FILE\n",
     );
 }

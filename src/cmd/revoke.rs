@@ -22,10 +22,10 @@ pub fn run(ui: &Ui, args: &RevokeArgs) -> Outcome {
     })?;
     // One publisher may revoke, whatever the threshold is for publishing.
     let role = capgate_registry::trust::Role { threshold: 1, ..plan.chain.current().publisher.clone() };
-    let publishers = keys::of_role(&args.signing.key, &role, "publisher")?;
+    let publishers = keys::of_role(&args.key, &role, "publisher")?;
     let signers: Vec<&SigningKey> = publishers.iter().collect();
     let note = sign_revocation(&toml, plan.chain.origin(), &signers)
-        .map_err(|e| Failure::usage(format!("the revocation cannot be signed: {e}")))?;
+        .map_err(|e| keys::not_signed("the revocation", &e))?;
     let done = plan.publish(ui, &[note], &args.signing)?;
     opened::warn_of_expiry(ui, &done.latest, plan.now, &args.registry.registry);
     opened::warn_of_trust(ui, plan.chain.current(), plan.now);

@@ -54,9 +54,9 @@ fn an_encrypted_file_and_other_kinds_are_named() {
 fn every_changed_byte_but_the_comments_is_refused_or_changes_the_seed() {
     let whole = bytes();
     let (seed, comment) = (seed_at(&whole), whole.len() - 4 - 17);
-    for at in 0..whole.len() {
+    for (at, byte) in whole.iter().enumerate() {
         let free = (seed..seed + 32).contains(&at) || (comment..comment + 17).contains(&at);
-        assert_eq!(changed(at, &[whole[at] ^ 1]).is_none(), free, "byte {at}");
+        assert_eq!(changed(at, &[byte ^ 1]).is_none(), free, "byte {at}");
     }
     for length in 0..whole.len() {
         assert!(read(&whole[..length]).is_err(), "{length}");

@@ -47,7 +47,7 @@ pub struct SigningKey {
 }
 
 enum Secret {
-    Here(ed25519_dalek::SigningKey),
+    Here(Box<ed25519_dalek::SigningKey>),
     Elsewhere(Box<dyn Signer + Send + Sync>),
 }
 
@@ -87,7 +87,7 @@ impl SigningKey {
 
     fn from_secret(name: &str, secret: ed25519_dalek::SigningKey) -> Result<Self, KeyError> {
         let verifier = VerifierKey::new(name, secret.verifying_key().as_bytes())?;
-        Ok(Self { verifier, secret: Secret::Here(secret) })
+        Ok(Self { verifier, secret: Secret::Here(Box::new(secret)) })
     }
 
     /// The `PRIVATE+KEY+…` text, without a line end; wiped when dropped. There is none of a key that is kept elsewhere.
