@@ -209,4 +209,14 @@ fn too_few_keys_for_one_command_name_the_way_to_sign_apart() {
         "error: 1 of 3 publisher keys are given, 2 must sign\n\
          help: give `--key KEY` once for each, or sign apart: `capgate sign`, then `capgate publish --note`\n",
     );
+    world
+        .run(&format!(
+            "revoke {B10167} --reason x --severity withdrawn --key alice.key {REGISTRY_KEY} --now {NOW}"
+        ))
+        .fails(
+            4,
+            &format!(
+                "error: `{B10167}` is not in this registry\nhelp: `capgate list` shows what is in force\n"
+            ),
+        );
 }

@@ -9,6 +9,7 @@ mod evidence;
 mod explain;
 mod handed;
 mod held;
+mod history;
 mod host;
 mod init;
 mod install;

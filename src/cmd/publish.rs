@@ -7,6 +7,7 @@ use capgate_registry::profile::{Profile, ProfileId};
 use capgate_registry::publish::{self, Publication};
 use serde::Serialize;
 
+use super::history::{self, Revoked, closeness};
 use super::noted::{self, Noted};
 use super::plan::Plan;
 use super::{keys, opened};
@@ -26,6 +27,7 @@ pub struct Report {
     expires: String,
     published: Vec<Appended>,
     already: Vec<String>,
+    revoked: Vec<Revoked>,
     changed: bool,
     completed: bool,
 }
@@ -48,9 +50,16 @@ impl Report {
             expires: done.latest.expires.to_string(),
             published: done.appended.iter().map(appended).collect(),
             already: done.already.iter().map(ToString::to_string).collect(),
+            revoked: Vec::new(),
             changed: done.changed,
             completed: done.completed,
         }
+    }
+
+    /// Names those that are revoked: publishing them again changes nothing about that.
+    pub fn with_revoked(mut self, revoked: Vec<Revoked>) -> Self {
+        self.already.retain(|id| !revoked.iter().any(|one| one.id == *id));
+        Self { revoked, ..self }
     }
 
     /// Says it; `verb` is what was done to the profiles.
@@ -66,6 +75,9 @@ impl Report {
         }
         for id in &self.already {
             ui.line(format!("already published {id}, with the same content"));
+        }
+        for revoked in &self.revoked {
+            ui.warn(format!("{}; it stays out of force", revoked.say()));
         }
         let state = if self.changed { "in force" } else { "nothing changed" };
         let records = count(usize::try_from(self.records).unwrap_or(usize::MAX), "record");
@@ -83,11 +95,16 @@ pub fn run(ui: &Ui, args: &PublishArgs) -> Outcome {
     let done = plan.publish(ui, &notes, &args.signing)?;
     opened::warn_of_expiry(ui, &done.latest, plan.now, &args.registry.registry);
     opened::warn_of_trust(ui, plan.chain.current(), plan.now);
-    Report::new(&done).say(ui, "published");
+    let revoked = history::revocations(&plan, &done.already);
+    let exit = if revoked.is_empty() { Exit::Done } else { Exit::Refused };
+    Report::new(&done).with_revoked(revoked).say(ui, "published");
+    if exit == Exit::Refused {
+        ui.hint("an id is never used again: what was tested anew is a profile with an id of its own");
+    }
     if args.evidence.is_empty() && !done.appended.is_empty() {
         ui.hint("the evidence was not judged again; give its bundle with `--evidence` to have it compared");
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 /// Profiles from their files, signed here by enough publishers.
@@ -148,10 +165,6 @@ fn find<'p>(profiles: &'p Profiles, id: &str, folder: &Path) -> Result<&'p Linte
             _ => failure,
         }
     })
-}
-
-fn closeness(one: &str, other: &str) -> f64 {
-    strsim::normalized_damerau_levenshtein(one, other)
 }
 
 /// `verb` is what is not done to them.
