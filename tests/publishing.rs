@@ -6,8 +6,9 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
 
-use support::{B10167, B10359, NOW, Run, World, capgate};
+use support::{B10167, B10359, NOW, Run, World, capgate, words};
 
 const KEYS: &str = "--key alice.key --registry-key registry.key";
 
@@ -228,4 +229,36 @@ fn what_a_thief_signed_upstream_is_revoked_where_it_was_carried_over() {
     assert!(in_force.contains(B10167) && !in_force.contains(B10359), "{in_force}");
     let asked = site.run(&world, "list --revoked").ok().out;
     assert!(asked.contains(B10359), "{asked}");
+}
+
+#[test]
+fn a_folder_that_was_restored_from_a_backup_signs_no_second_history() {
+    let world = World::new();
+    let home = world.path("home");
+    fs::create_dir(&home).unwrap();
+    let run = |line: &str| {
+        let mut command = world.command();
+        Run::of(command.env("HOME", &home).args(words(line)))
+    };
+    let publish =
+        |id: &str| run(&format!("publish {id} --key alice.key --registry-key registry.key --now {NOW}"));
+    publish(B10167).ok();
+    let copy = |from: &str, to: &str| {
+        assert!(
+            Command::new("cp").arg("-r").args([world.path(from), world.path(to)]).status().unwrap().success()
+        );
+    };
+    copy("registry", "backup");
+    publish(B10359).ok();
+    fs::remove_dir_all(world.path("registry")).unwrap();
+    copy("backup", "registry");
+    let refused = publish(B10359);
+    assert_eq!(refused.exit, 4, "{}", refused.err);
+    let said = "error: `registry` is at version 2 with 1 entries, and version 3 with 2 was published from here before";
+    assert!(refused.err.starts_with(said), "{}", refused.err);
+    // Whoever has nothing to remember is not hindered, and what is remembered can be removed.
+    let memory = home.join(".local/state/capgate/published").join(world.root.trim_start_matches("sha256:"));
+    assert!(refused.err.contains(&format!("remove `{}`", memory.display())), "{}", refused.err);
+    fs::remove_file(memory).unwrap();
+    publish(B10359).ok();
 }

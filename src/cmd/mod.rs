@@ -29,6 +29,7 @@ mod prefix;
 mod probe;
 mod proof;
 mod publish;
+mod published;
 mod renew;
 mod revoke;
 mod run;

@@ -17,7 +17,7 @@ use capgate_registry::trust::Chain;
 use jiff::{SignedDuration, Timestamp};
 
 use super::sync::memory;
-use super::{keys, opened};
+use super::{keys, opened, published};
 use crate::cli::{KeyArg, RegistryArgs, SigningArgs};
 use crate::exit::Failure;
 use crate::ui::{Ui, progress};
@@ -97,6 +97,7 @@ impl Plan {
         }
         let chain =
             read_chain(&folder, &args.root, None).map_err(|doubt| opened::doubted(&doubt, &args.registry))?;
+        published::refuse_older(&args.root, &folder, &chain)?;
         Ok(Self { folder, root: args.root, chain, now, path: args.registry.clone(), to })
     }
 
@@ -160,6 +161,19 @@ impl Plan {
         mut work: impl FnMut(&dyn StoreMut) -> Result<T, E>,
     ) -> Result<T, NotDone<E>> {
         let _lock = opened::lock(&self.folder)?;
+        let done = self.commit_locked(ui, &mut work)?;
+        // A rotation has made the chain longer.
+        if let Ok(chain) = read_chain(&self.folder, &self.root, None) {
+            published::remember(ui, &self.root, &self.folder, &chain);
+        }
+        Ok(done)
+    }
+
+    fn commit_locked<T, E: MayConflict>(
+        &self,
+        ui: &Ui,
+        work: &mut impl FnMut(&dyn StoreMut) -> Result<T, E>,
+    ) -> Result<T, NotDone<E>> {
         let Some(to) = &self.to else { return work(&self.folder).map_err(NotDone::Refused) };
         let mut tried = 0;
         let done = loop {
