@@ -274,6 +274,26 @@ fn a_logged_decision_is_explained_by_its_id() {
 }
 
 #[test]
+fn a_logged_refusal_is_explained_as_it_was() {
+    let world = world();
+    world.facts("updated.toml", B10167, &[("host_os_build", Some("25G90"))]);
+    let run = lookup(&world, "--facts updated.toml --log log.jsonl --format json");
+    assert_eq!(run.exit, 3);
+    let id = run.json()["decision"].as_str().unwrap().to_owned();
+    let run = world.run(&format!("explain {id} --log log.jsonl --now {NOW}"));
+    let logged = run.out.split("the same combination today").next().unwrap();
+    assert!(logged.contains("stock: no-profile: "), "{logged}");
+    assert!(logged.contains("Nobody has published a test of exactly this combination."), "{logged}");
+    assert!(logged.contains("(the publishers of the registry can)"), "{logged}");
+}
+
+#[test]
+fn a_facts_file_and_a_host_statement_are_not_taken_together() {
+    let run = lookup(&world(), "--facts tested.toml --host-note nosuch");
+    assert_eq!(run.exit, 2, "{}", run.err);
+}
+
+#[test]
 fn this_machine_stays_stock_unless_everything_is_known() {
     let world = world();
     let run = lookup(&world, "--format json");

@@ -249,8 +249,19 @@ fn nothing_but_a_file_is_replaced_and_no_link_is_followed() {
     let run = host.attest("--out link");
     assert!(run.exit == 1 && run.err.contains("/link` cannot be written: is a link"), "{}", run.err);
 
-    // A huge old file is simply replaced.
+    // What is no statement is nobody's to replace, however large, and the key above all.
     fs::File::create(&target).unwrap().set_len(2 << 30).unwrap();
+    let run = host.attest("--out shared");
+    assert!(run.exit == 1 && run.err.contains("is no host statement, and is not replaced"), "{}", run.err);
+    let key = fs::read(host.path("host.key")).unwrap();
+    let run = host.attest("--out host.key");
+    assert!(run.exit == 1 && run.err.contains("is no host statement, and is not replaced"), "{}", run.err);
+    assert_eq!(fs::read(host.path("host.key")).unwrap(), key);
+    // An empty file holds nothing, and a statement of another registry is one.
+    fs::write(&target, "").unwrap();
+    host.attest("--out shared").ok();
+    let other = host.run("host attest --key host.key --origin other.example/profiles --out shared");
+    other.ok();
     host.attest("--out shared").ok();
     host.verify("shared/host.note", "").ok();
 }

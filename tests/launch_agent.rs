@@ -20,7 +20,7 @@ struct Home {
 impl Home {
     fn new() -> Self {
         let home = Self { folder: tempfile::tempdir().unwrap() };
-        for folder in ["prefix/bin", "Library"] {
+        for folder in ["prefix/bin", "prefix/etc/capgate", "Library"] {
             fs::create_dir_all(home.path(folder)).unwrap();
         }
         for program in ["prefix/bin/capgate", "server"] {
@@ -56,6 +56,18 @@ impl Home {
         all.extend(args);
         self.run(&all)
     }
+}
+
+#[test]
+fn an_agent_whose_command_is_in_no_prefix_is_written_with_a_warning() {
+    let home = Home::new();
+    fs::remove_dir_all(home.path("prefix/etc")).unwrap();
+    let run = home.write(&["--name", "llama"], &[]).ok();
+    assert!(
+        run.err.contains("is in no prefix that `capgate install` made, so nothing can be granted"),
+        "{}",
+        run.err
+    );
 }
 
 /// What an independent reader finds, as JSON.

@@ -238,6 +238,9 @@ reasons! {
     14 DeviceDiffers "device-differs" Publisher
         "The device's own answers are not those that the profile was tested against."
         "Look for another shim in the process; otherwise measure again and publish a profile.";
+    14 NotInserted "not-inserted" User
+        "The library cannot be inserted into this program, or the shim that was asked for is not one that may be."
+        "Mend what the detail names; `capgate doctor PROGRAM` looks at all of it.";
 }
 
 impl From<&Doubt> for Reason {

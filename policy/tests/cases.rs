@@ -282,11 +282,14 @@ fn every_case_comes_out_as_its_file_says() {
     }
 }
 
+/// All but the one that belongs to whoever starts a program.
 #[test]
 fn every_reason_has_a_case() {
     let covered: BTreeSet<Option<String>> = files().iter().map(|file| read(file).expect.reason).collect();
-    let missing: Vec<_> =
-        Reason::ALL.iter().filter(|r| !covered.contains(&Some(r.code().to_owned()))).collect();
+    let missing: Vec<_> = Reason::ALL
+        .iter()
+        .filter(|r| **r != Reason::NotInserted && !covered.contains(&Some(r.code().to_owned())))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
     assert!(covered.contains(&None), "no case grants");
 }

@@ -125,14 +125,6 @@ pub fn judge_age(latest: &Latest, chain: &Chain, anchor: &Anchor) -> Result<(), 
     if let Some(newest) = newest.filter(|&newest| now < newest) {
         return Err(Doubt::ClockBehind(format!("it says {now}, and {newest} was signed already")));
     }
-    if chain.current().expires <= now {
-        let what = format!("trust version {} ended {}", chain.current().version, chain.current().expires);
-        return Err(Doubt::Expired(format!("{what}; its root keys must sign the next version")));
-    }
-    if latest.expires <= now {
-        let what = format!("version {} ended {}", latest.version, latest.expires);
-        return Err(Doubt::Expired(format!("{what}; its maintainer must run `capgate renew`")));
-    }
     if chain.current().version < seen.trust {
         let what = format!("trust version {} after trust version {}", chain.current().version, seen.trust);
         return Err(Doubt::Rollback(what));
@@ -149,6 +141,14 @@ pub fn judge_age(latest: &Latest, chain: &Chain, anchor: &Anchor) -> Result<(), 
     }
     if latest.version == seen.version && seen.root.is_some_and(|root| root != latest.root) {
         return Err(Doubt::Rollback(format!("version {} exists with two contents", latest.version)));
+    }
+    if chain.current().expires <= now {
+        let what = format!("trust version {} ended {}", chain.current().version, chain.current().expires);
+        return Err(Doubt::Expired(format!("{what}; its root keys must sign the next version")));
+    }
+    if latest.expires <= now {
+        let what = format!("version {} ended {}", latest.version, latest.expires);
+        return Err(Doubt::Expired(format!("{what}; its maintainer must run `capgate renew`")));
     }
     Ok(())
 }

@@ -93,3 +93,35 @@ fn many_publications_cross_tile_borders_and_stay_whole() {
         assert_eq!(world.live(&profile("x-x", digest)), [format!("profile-{digest}")]);
     }
 }
+
+#[test]
+fn a_snapshot_that_lost_its_version_to_another_is_no_fault() {
+    let world = World::new();
+    // Stopped before its commit, then another one stopped behind its own.
+    let count = |store: &Memory| store.files.borrow().keys().filter(|p| p.ends_with(".snap")).count();
+    let before = count(&world.store);
+    for stop in 0.. {
+        let store = world.store.copy();
+        store.fail_at.set(Some(stop));
+        world.publish_to(&store, &[world.sign(&profile("first-one", 1))], false).unwrap_err();
+        store.fail_at.set(None);
+        if Reader::open(&store, &world.anchor()).unwrap().latest().version == 1 && count(&store) == before + 1
+        {
+            let mut met = 0;
+            for stop in 0.. {
+                let again = store.copy();
+                again.fail_at.set(Some(stop));
+                let done = world.publish_to(&again, &[world.sign(&profile("second-one", 2))], false);
+                again.fail_at.set(None);
+                let report = world.verify_store(&again);
+                assert_eq!(report.faults, [], "{stop}");
+                met += u32::from(report.notes.iter().any(|note| note.contains("was never committed")));
+                if done.is_ok() {
+                    assert_eq!(report.notes, [""; 0]);
+                    assert!(met > 0);
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -49,6 +49,20 @@ fn each_broken_rule_is_named() {
 }
 
 #[test]
+fn a_malformed_set_is_not_reported_as_a_missing_one() {
+    let good = fs::read_to_string(folder().join("good.toml")).unwrap();
+    let malformed = good.replacen("apple_family_max = 1009", "apple_family_max = 0x3f1", 1);
+    let problems = Profile::parse(malformed.as_bytes()).unwrap_err();
+    assert!(problems[0].message.contains("is not written in decimal digits alone"), "{problems:?}");
+    // An empty list is still one.
+    let (before, rest) = good.split_once("[[override]]").unwrap();
+    let (_, after) = rest.split_once("[[").unwrap();
+    let none = format!("override = []\n{before}[[{after}");
+    let (_, problems) = lint(none.as_bytes());
+    assert!(problems.iter().any(|p| p.message.contains("without a tested set")), "{problems:?}");
+}
+
+#[test]
 fn broken_rules_do_not_make_a_profile_unreadable_but_broken_form_does() {
     let read = |name: &str| fs::read(folder().join("bad").join(name)).unwrap();
     assert!(Profile::parse(&read("family-out-of-bounds.toml")).is_ok());

@@ -344,14 +344,18 @@ fn verify_names_a_foreign_snapshot_and_a_foreign_signature() {
     world.publish(&[world.sign(&profile("one-profile", 1))]).unwrap();
     let current = world.store.get(&world.open().unwrap().latest().snapshot_path());
     let root = world.open().unwrap().latest().root;
-    let foreign = format!("snapshot/77-{root}.snap");
-    world.store.set(&foreign, current);
+    let foreign = format!("snapshot/77-{root}.snapshot");
+    world.store.set(&foreign, current.clone());
+    // One that nothing names yet was left by a publication, or by a sync, that stopped.
+    let unread = format!("snapshot/77-{root}.snap");
+    world.store.set(&unread, current);
     let checkpoint =
         note::add_signature(&world.store.get("log/checkpoint"), &key("somebody.else", 44)).unwrap();
     world.store.set("log/checkpoint", checkpoint);
     let report = world.verify();
     assert_eq!(report.faults.iter().map(|f| f.file.as_str()).collect::<Vec<_>>(), [foreign]);
     assert!(report.notes.iter().any(|note| note.contains("somebody.else")), "{:?}", report.notes);
+    assert!(report.notes.iter().any(|note| note.contains(&unread)), "{:?}", report.notes);
 }
 
 #[test]

@@ -23,19 +23,19 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "DIR")]
     pub prefix: Option<PathBuf>,
     /// Folder of a registry to ask, where no prefix is named
-    #[arg(long, env = "CAPGATE_REGISTRY", value_name = "DIR", requires = "root")]
+    #[arg(long, value_name = "DIR", requires = "root", conflicts_with = "prefix")]
     pub registry: Option<PathBuf>,
     /// Digest of its first root, as `init` printed it
-    #[arg(long, env = "CAPGATE_ROOT", value_name = "sha256:HEX", value_parser = parse_root)]
+    #[arg(long, value_name = "sha256:HEX", value_parser = parse_root, requires = "registry")]
     pub root: Option<Hash>,
     /// Take the facts from this file instead of this machine
     #[arg(long, value_name = "FILE")]
     pub facts: Option<PathBuf>,
     /// Site policy, beside `--registry`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "registry", conflicts_with = "prefix")]
     pub policy: Option<PathBuf>,
     /// Host statement, beside `--registry`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "registry", conflicts_with = "prefix")]
     pub host_note: Option<PathBuf>,
     /// The library to insert; without it, the prefix's
     #[arg(long, value_name = "FILE")]

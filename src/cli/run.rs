@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+/// Shims that can be asked for by name.
+const SHIMS: [&str; 4] = ["lume", "tart", "anka", "lunchpail"];
+
 /// `capgate run`
 #[derive(Debug, Args)]
 #[command(
@@ -14,7 +17,7 @@ use clap::Args;
 )]
 pub struct RunArgs {
     /// The library to insert: capgate's own, or another shim's by its path or name
-    #[arg(long, value_name = "PATH|lume|tart|anka|lunchpail")]
+    #[arg(long, value_name = "PATH|lume|tart|anka|lunchpail", value_parser = parse_shim)]
     pub shim: Option<PathBuf>,
     /// Do not start the program where it would see Apple's own answers
     #[arg(long)]
@@ -28,4 +31,17 @@ pub struct RunArgs {
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,
+}
+
+/// A word that is neither a name nor a file is a slip of the pen, and no program should run stock for one.
+fn parse_shim(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if SHIMS.contains(&text) || text.contains('/') || path.exists() {
+        return Ok(path);
+    }
+    let near = SHIMS.iter().find(|name| strsim::damerau_levenshtein(name, text) <= 2);
+    Err(match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("neither a file nor one of {}", SHIMS.join(", ")),
+    })
 }

@@ -22,8 +22,8 @@ pub struct SceneArgs {
     /// Site policy
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// Host statement
-    #[arg(long, value_name = "FILE")]
+    /// Host statement; a facts file has none beside it, since it names the host's macOS itself
+    #[arg(long, value_name = "FILE", conflicts_with = "facts")]
     pub host_note: Option<PathBuf>,
 }
 

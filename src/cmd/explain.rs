@@ -169,8 +169,13 @@ fn go_back(answer: &Answer) -> Option<String> {
 fn print(ui: &Ui, answer: &Answer, before: Option<&Answer>, logged: Option<&Line>, choices: &[Choice]) {
     if let Some(line) = logged {
         let reason = line.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-        ui.line(format!("logged {}: {}{reason}", line.time, line.outcome));
-        ui.line("");
+        let detail = line.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
+        ui.line(format!("logged {}: {}{reason}{detail}", line.time, line.outcome));
+        if let Some(reason) = line.reason.as_deref().and_then(Reason::from_code) {
+            ui.line(format!("  {}", reason.explanation()));
+            ui.line(format!("  {} ({} can)", reason.advice(), reason.fixer().phrase()));
+        }
+        ui.line("\nthe same combination today, without its machine:");
     }
     if let Some(before) = before {
         ui.line("as it is:");

@@ -25,7 +25,7 @@ pub fn folder(path: &Path) -> Result<Folder, Failure> {
         return Ok(Folder::new(path));
     }
     let failure = Failure::failed(format!("there is no registry folder `{}`", path.display()));
-    Err(failure.help("make a registry with `capgate init`, or name its folder with `--registry`"))
+    Err(failure.help("make a registry with `capgate init`, or name the folder that holds one"))
 }
 
 /// Opens and verifies a registry; warns where it expires soon.
@@ -118,6 +118,7 @@ pub fn not_published(error: &PublishError, registry: &Path) -> Failure {
         PublishError::Note { source: NoteError::TooFew { .. }, .. } => {
             Failure::failed(message).help("give more keys with `--key` or `--registry-key`")
         }
+        PublishError::Note { source: NoteError::Sign(_), .. } => Failure::failed(message),
         PublishError::ClockBehind { .. } => Failure::failed(message).help("set the clock of this machine"),
         PublishError::Exists(_) => Failure::failed(message)
             .help("choose another folder, or put profiles into this one with `capgate publish`"),

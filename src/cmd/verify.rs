@@ -49,8 +49,9 @@ pub fn run(ui: &Ui, args: &VerifyArgs) -> Outcome {
     } else {
         print(ui, &report, now);
     }
-    // Nobody may be granted anything from a registry that expired, so a script must not take it for a good one.
-    Ok(if report.faults.is_empty() && !report.is_expired(now) { Exit::Done } else { Exit::Invalid })
+    // Nobody is granted anything from a registry out of its time, so a script must not take it for a good one.
+    let in_time = !report.is_expired(now) && !report.is_ahead(now);
+    Ok(if report.faults.is_empty() && in_time { Exit::Done } else { Exit::Invalid })
 }
 
 fn print(ui: &Ui, report: &Report, now: Timestamp) {
@@ -65,6 +66,7 @@ fn print(ui: &Ui, report: &Report, now: Timestamp) {
         ("log", format!("{} entries", report.entries)),
         ("issued", text(report.issued.map(|time| time.to_string()))),
         ("expires", text(report.expires.map(|time| time.to_string()))),
+        ("trust ends", text(report.trust_expires.map(|time| time.to_string()))),
         ("files", report.files.to_string()),
     ]));
     if let Some(size) = report.since {
@@ -86,10 +88,13 @@ fn print(ui: &Ui, report: &Report, now: Timestamp) {
         ui.line(format!("{} `{}`{at}: {}", styled(BAD, "fault:"), visible(file), visible(what)));
     }
     match report.faults.len() {
-        0 if report.since.is_some() && !report.is_expired(now) => {
-            ui.line(styled(GOOD, "verified since then: no fault; the snapshot was not rebuilt"));
+        0 if report.is_ahead(now) => {
+            ui.line(styled(BAD, "no fault, but no reader believes it before it was signed"));
         }
         0 if report.is_expired(now) => ui.line(styled(BAD, "no fault, but it expired")),
+        0 if report.since.is_some() => {
+            ui.line(styled(GOOD, "verified since then: no fault; the snapshot was not rebuilt"));
+        }
         0 => ui.line(styled(GOOD, "verified: no fault")),
         faults => ui.line(styled(BAD, format!("not verified: {}", count(faults, "fault")))),
     }

@@ -21,7 +21,7 @@ impl Source {
             Remote::Folder(folder) if !folder.root().is_dir() => {
                 let path = folder.root().display();
                 Err(Failure::failed(format!("there is no registry folder `{path}`"))
-                    .help("make a registry with `capgate init`, or name its folder with `--registry`"))
+                    .help("make a registry with `capgate init`, or name the folder that holds one"))
             }
             _ => Ok(Self { remote }),
         }

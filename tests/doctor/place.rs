@@ -178,14 +178,29 @@ fn a_state_that_others_can_write_is_named_with_the_command_that_mends_it() {
 }
 
 #[test]
+fn a_switch_that_keeps_everything_stock_is_said() {
+    let guest = Guest::new(&[]);
+    let site = guest.prefix().join("etc/capgate/site.toml");
+    let text = std::fs::read_to_string(&site).unwrap();
+    assert_eq!(text.matches("mode = \"enforce\"").count(), 1, "{text}");
+    std::fs::write(&site, text.replace("mode = \"enforce\"", "mode = \"off\"")).unwrap();
+    guest.look("").says("site policy", "failed", "every program stays stock").exits(3);
+    std::fs::write(&site, text.replace("mode = \"enforce\"", "mode = \"observe\"")).unwrap();
+    guest.look("").says("site policy", "warning", "every program stays stock");
+    let mut command = capgate(guest.world.folder.path());
+    command.args(["doctor", "--format", "json"]).env("CAPGATE_DISABLE", "1");
+    Found::of(&mut command).says("environment", "warning", "`CAPGATE_DISABLE` is set");
+}
+
+#[test]
 fn a_registry_without_a_prefix_and_facts_from_a_file_do_as_well() {
     let guest = Guest::new(&[]);
     guest.world.facts("facts.toml", B10167, &[]);
     let program = guest.files.path("llama-bench");
     let ask = |line: &str| {
         let mut command = guest.world.command();
-        command.args(["doctor", "--format", "json"]).arg(&program);
-        Found::of(command.args(words(line)))
+        command.args(["doctor", "--format", "json", "--registry", "registry", "--root", &guest.world.root]);
+        Found::of(command.arg(&program).args(words(line)))
     };
     let found = ask("--facts facts.toml");
     found.says("host statement", "ok", "stands in").says("profile", "ok", "grants").exits(0);
@@ -194,6 +209,14 @@ fn a_registry_without_a_prefix_and_facts_from_a_file_do_as_well() {
     ask("").says("profile", "failed", "fact-").exits(3);
     let none = Run::of(capgate(guest.world.folder.path()).args(["doctor", "--registry", "registry"]));
     assert_eq!(none.exit, 2, "{}", none.err);
+    // A variable that was left behind sends nobody elsewhere than `run` looks, and what would be dropped is refused.
+    let mut command = guest.world.command();
+    command.args(["doctor", "--format", "json"]).arg(&program);
+    assert!(Found::of(&mut command).says("prefix", "warning", "none was named").has("prefix"));
+    for line in ["--policy site.toml", "--host-note host.note", "--registry registry"] {
+        let run = guest.world.run(&format!("doctor --prefix /opt/capgate {line}"));
+        assert_eq!(run.exit, 2, "{line}: {}", run.err);
+    }
 }
 
 #[test]

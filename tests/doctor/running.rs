@@ -46,7 +46,7 @@ fn logged(world: &World, changes: &[(&str, Value)]) -> String {
 fn look(world: &World) -> Found {
     let mut command = world.command();
     command.args(["doctor", "--format", "json", "--facts", "tested.toml", "--log", "log.jsonl"]);
-    Found::of(command.args(["--now", NOW]))
+    Found::of(command.args(["--now", NOW, "--registry", "registry", "--root", &world.root]))
 }
 
 #[test]
@@ -82,6 +82,9 @@ fn a_process_that_runs_on_a_revoked_profile_is_named() {
     let twice = format!("{granted}{}{}", same(device("grant")), same(device("stock")));
     world.put("log.jsonl", &granted);
     look(&world).says("running processes", "ok", "of 1 grant").exits(0);
+    world.put("log.jsonl", &format!("not JSON\n{granted}"));
+    look(&world).says("running processes", "warning", "1 line of `log.jsonl` cannot be read, the first is 1");
+    world.put("log.jsonl", &granted);
     let revoke = "revoke B10167 --reason 'wrong answers' --severity harmful --key alice.key --registry-key registry.key";
     world.run(&format!("{} --now {NOW}", revoke.replace("B10167", B10167))).ok();
     let pid = format!("process {} ", process.0.id());

@@ -168,6 +168,10 @@ fn only_a_verified_registry_is_copied() {
     fs::write(&tile, bytes).unwrap();
     refused("--registry registry", 4, "the registry has ");
     assert_eq!(site.run("install p --library nofile").exit, 1);
+    site.world.put("README.md", "# capgate\n");
+    let run = site.run(&format!("install {} --library README.md", site.prefix().display()));
+    assert!(run.exit == 1 && run.err.contains("`README.md` is not a library"), "{}", run.err);
+    assert!(!site.prefix().exists());
     let run = site.run(&format!("install {}", site.prefix().display()));
     run.fails(
         1,

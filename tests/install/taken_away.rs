@@ -62,6 +62,19 @@ fn logs_go_only_when_they_are_meant() {
 }
 
 #[test]
+fn logs_of_an_earlier_installation_go_with_the_others() {
+    let site = Site::new();
+    site.install("").ok();
+    fs::write(site.file("var/log/capgate/501.jsonl"), "{}\n").unwrap();
+    site.uninstall("").ok();
+    site.install("").ok();
+    let shown = site.uninstall("--dry-run --logs").ok();
+    assert!(!shown.out.contains("kept: var/log/capgate/501.jsonl"), "{}", shown.out);
+    site.uninstall("--logs").ok();
+    assert!(!site.file("var/log/capgate/501.jsonl").exists());
+}
+
+#[test]
 fn a_list_that_leads_out_is_refused() {
     let site = Site::new();
     site.install("").ok();
@@ -108,6 +121,13 @@ fn an_agent_that_names_the_prefix_goes_first() {
         assert_eq!(site.tree(), before);
     };
     refused("", "org.capgate.server.plist");
+    let run = site.uninstall("--agents LaunchAgnets");
+    assert!(
+        run.exit == 1 && run.err.starts_with("error: there is no folder `LaunchAgnets`\n"),
+        "{}",
+        run.err
+    );
+    assert_eq!(site.tree(), before);
     site.run("launch-agent remove --name server").ok();
     // Somebody's own agent with the library in a variable, as XML, as a binary list, and as a file too large to parse.
     let library = site.file("lib/libcapgate.so");

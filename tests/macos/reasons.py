@@ -12,8 +12,8 @@ LATEST = "registry/snapshot/latest.note"
 GGML = "/opt/llama/libggml-metal.dylib"
 
 # Only a facts file can lack these, or name them wrongly, and the library never reads one. The kernel's answer about
-# the program is 20 bytes or none.
-NOT_HERE = {"fact-host-os-build-missing", "fact-host-os-build-malformed", "fact-workload-malformed"}
+# the program is 20 bytes or none. A library that was not inserted decides nothing.
+NOT_HERE = {"fact-host-os-build-missing", "fact-host-os-build-malformed", "fact-workload-malformed", "not-inserted"}
 
 
 class Case:

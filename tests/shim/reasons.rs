@@ -12,9 +12,13 @@ use crate::machofile::{Image, linking_metal};
 const DEVICE: &str = "AppleParavirtDevice";
 
 /// Only a facts file can lack these, or name them wrongly, and the library never reads one. The kernel's answer about
-/// the program is 20 bytes or none.
-const NOT_HERE: [Reason; 3] =
-    [Reason::FactHostOsBuildMissing, Reason::FactHostOsBuildMalformed, Reason::FactWorkloadMalformed];
+/// the program is 20 bytes or none. A library that was not inserted decides nothing (tests/shim/run.rs).
+const NOT_HERE: [Reason; 4] = [
+    Reason::FactHostOsBuildMissing,
+    Reason::FactHostOsBuildMalformed,
+    Reason::FactWorkloadMalformed,
+    Reason::NotInserted,
+];
 
 macro_rules! reasons {
     ($($name:ident $reason:ident $plan:expr, $then:expr;)+) => {

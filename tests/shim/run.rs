@@ -139,7 +139,14 @@ fn a_library_that_would_end_the_program_is_not_inserted() {
         break_it(&guest);
         let ran = run(&guest, &[]);
         assert_eq!((ran.status, ran.out), (Some(0), format!("{DEVICE} {STOCK}\n")), "{name}");
-        assert!(ran.err.starts_with("capgate: stock: `") && ran.err.contains(why), "{name}: {}", ran.err);
+        assert!(
+            ran.err.starts_with("capgate: stock: not-inserted: `") && ran.err.contains(why),
+            "{name}: {}",
+            ran.err
+        );
+        let line = ran.log.last().unwrap();
+        assert_eq!((&line["outcome"], &line["reason"]), (&"stock".into(), &"not-inserted".into()), "{name}");
+        assert!(line["detail"].as_str().unwrap().contains(why), "{name}: {line}");
         assert_eq!(run(&guest, &["--require"]).status, Some(125), "{name}");
     }
 }
@@ -158,7 +165,10 @@ fn a_program_that_env_would_start_is_not_reached_and_it_is_said() {
     };
     let ran = start(&[]);
     assert!(ran.out.starts_with(&format!("{DEVICE} {STOCK}\n")), "{ran:?}");
-    let said = format!("capgate: stock: `/usr/bin/env` would start `{}` without the library", tool.display());
+    let said = format!(
+        "capgate: stock: not-inserted: `/usr/bin/env` would start `{}` without the library",
+        tool.display()
+    );
     assert!(ran.err.starts_with(&said), "{ran:?}");
     assert_eq!(start(&["--require"]).status, Some(125));
 }
@@ -242,6 +252,34 @@ fn a_shim_that_was_not_tested_and_is_not_named_is_not_inserted() {
     assert!(ran.err.contains("lib/shims` cannot be read"), "{}", ran.err);
     let ran = run(&guest, &["--shim", "/nowhere.so", "--require"]);
     assert_eq!(ran.status, Some(125), "{ran:?}");
+    let reasons: Vec<_> = ran.log.iter().map(|line| line["reason"].as_str().unwrap()).collect();
+    assert_eq!(reasons, ["not-inserted"; 3], "each was decided, so each is logged");
+}
+
+#[test]
+fn a_slip_of_the_pen_in_the_name_of_a_shim_starts_nothing() {
+    let guest = plan().make();
+    for (word, said) in
+        [("lumme", "did you mean `lume`?"), ("libshim.so", "neither a file nor one of lume, tart")]
+    {
+        let ran = run(&guest, &["--shim", word]);
+        assert_eq!((ran.status, ran.out.as_str()), (Some(2), ""), "{ran:?}");
+        assert!(ran.err.contains(said), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_read_runs_stock_and_is_logged() {
+    let guest = plan().make();
+    let large = guest.folder.join("large");
+    fs::copy(&built().ask, &large).unwrap();
+    // It runs all the same: the loader reads what is at the front.
+    fs::File::options().write(true).open(&large).unwrap().set_len((1 << 30) + 1).unwrap();
+    let ran = guest.finish(&mut command(&guest, &[], &[large.to_str().unwrap(), DEVICE]));
+    assert_eq!(ran.out, format!("{DEVICE} {STOCK}\n"), "{ran:?}");
+    assert!(ran.err.contains("has more than the 1073741824 bytes"), "{}", ran.err);
+    assert!(ran.err.starts_with("capgate: stock: fact-workload-missing: "), "{}", ran.err);
+    assert_eq!(ran.log[0]["reason"], "fact-workload-missing");
 }
 
 #[test]

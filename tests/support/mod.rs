@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
+pub mod agent;
 pub mod mac;
 
 use std::path::{Path, PathBuf};
@@ -62,6 +63,10 @@ pub fn capgate(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_capgate"));
     command.current_dir(folder);
     for name in ["CAPGATE_DISABLE", "CAPGATE_PROFILES", "CAPGATE_REGISTRY", "CAPGATE_ROOT", "CAPGATE_LOG"] {
+        command.env_remove(name);
+    }
+    // What this user published is nothing for a test to remember.
+    for name in ["HOME", "XDG_STATE_HOME"] {
         command.env_remove(name);
     }
     command.env("NO_COLOR", "1");

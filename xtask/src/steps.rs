@@ -219,7 +219,7 @@ fn schema(options: &Options) -> Result<String, String> {
 
 /// The test itself leaves Go out where it is not installed; here that is a failure.
 fn go(options: &Options) -> Result<String, String> {
-    let line = "test --locked --workspace --test go_interop -- --nocapture";
+    let line = "test --locked --workspace --test go_interop --test go_history -- --nocapture";
     let said = Run::new("cargo").args(line).output("go", options.verbose)?;
     if let Some(line) = said.lines().find(|line| line.contains("left out")) {
         return Err(line.to_owned());

@@ -49,6 +49,11 @@ impl Grant {
         self.withhold(Reason::DeviceDiffers, why)
     }
 
+    /// The refusal where no library is inserted, so that nothing would carry this grant out.
+    pub fn not_inserted(&self, why: impl Into<Box<str>>) -> Refusal {
+        self.withhold(Reason::NotInserted, why)
+    }
+
     fn check_images(&self, loaded: &[LoadedImage]) -> Result<(), Refusal> {
         let listed =
             |image: &LoadedImage| self.images.iter().filter(|listed| listed.name == image.name).count();

@@ -4,7 +4,6 @@
 use capgate_policy::decide::{LoadedImage, Seen};
 use capgate_policy::facts::{Fact, Program, Sha256Trust};
 use capgate_policy::host::HostState;
-use capgate_policy::reason::Reason;
 use capgate_policy::site::{Conditions, DenyRule, SiteDoubt, SitePolicy};
 use capgate_registry::combination::{Hex, Workload};
 use capgate_registry::profile::{
@@ -12,8 +11,8 @@ use capgate_registry::profile::{
 };
 use jiff::SignedDuration;
 
-use super::fail;
 use super::rng::Rng;
+use super::{decided, fail};
 use crate::support::{World, cdhash, file, machine, sha256, site};
 
 const SETS: [(u64, u64); 4] = [(1009, 65_536), (1007, 32_768), (1009, 32_768), (1008, 65_536)];
@@ -22,17 +21,17 @@ pub fn world(rng: &mut Rng) -> World {
     let mut world = World::tested();
     vary(&mut world, rng);
     // Grants are aimed at as often as two reasons.
-    let aim = rng.below(Reason::ALL.len() + 2);
+    let aim = rng.below(decided().count() + 2);
     if rng.one_in(2) {
         if rng.one_in(2) {
             world.site = Some(random_policy(rng));
         }
         for _ in 0..rng.below(3) {
-            fail::because(*Reason::ALL.get(rng.below(Reason::ALL.len())).unwrap(), &mut world, rng);
+            fail::because(decided().nth(rng.below(decided().count())).unwrap(), &mut world, rng);
         }
     }
-    if let Some(reason) = Reason::ALL.get(aim) {
-        fail::because(*reason, &mut world, rng);
+    if let Some(reason) = decided().nth(aim) {
+        fail::because(reason, &mut world, rng);
     }
     world
 }

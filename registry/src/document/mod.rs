@@ -148,6 +148,18 @@ mod tests {
     }
 
     #[test]
+    fn attack_a_number_has_one_spelling() {
+        assert_eq!(problems("name = \"a\"\ncount = 1005\n"), [""; 0]);
+        assert_eq!(problems("name = \"a\"\ncount = 0\n"), [""; 0]);
+        for other in ["0x3ed", "0o1755", "0b1", "+1005", "1_005", "+0", "0x0"] {
+            let found = problems(&format!("name = \"a\"\ncount = {other}\n"));
+            assert_eq!(found, ["(2, 9) `count` is not written in decimal digits alone"], "{other}");
+        }
+        assert_eq!(problems("name = \"a\"\ncount = -0\n").len(), 1);
+        assert!(problems("name = \"a\"\ncount = 007\n")[0].contains("not TOML"));
+    }
+
+    #[test]
     fn near_misses_name_the_word_that_was_meant() {
         let (_, found) = read(b"mode = \"enfroce\"\nnmae = \"a\"\n", 100, |table| {
             table.string("name");

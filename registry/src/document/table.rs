@@ -99,21 +99,26 @@ impl<'a> Table<'a> {
         self.require(key, |table, key| table.word(key, words))
     }
 
-    /// A whole number from 0 to 2^63-1.
+    /// A whole number from 0 to 2^63-1 in its one spelling: TOML's other radixes, signs and underscores are refused.
     pub fn integer(&self, key: &'static str) -> Option<Spanned<u64>> {
         let (value, span) = self.get(key)?;
         let DeValue::Integer(integer) = value else {
             return self.wrong_type(key, "a whole number", value, span);
         };
-        match i64::from_str_radix(integer.as_str(), integer.radix()).ok().and_then(|n| u64::try_from(n).ok())
-        {
-            Some(value) => Some(Spanned { value, span }),
-            None => {
-                let message = format!("`{}` is out of range", self.name(key));
-                self.problems.malformed(span, message, Some("give a whole number from 0 up".into()));
-                None
-            }
+        let number = i64::from_str_radix(integer.as_str(), integer.radix()).ok();
+        let Some(value) = number.and_then(|n| u64::try_from(n).ok()) else {
+            let message = format!("`{}` is out of range", self.name(key));
+            self.problems.malformed(span, message, Some("give a whole number from 0 up".into()));
+            return None;
+        };
+        // What TOML dropped from the number is missing from its length.
+        let digits = value.to_string();
+        if integer.as_str() != digits || span.len() != digits.len() {
+            let message = format!("`{}` is not written in decimal digits alone", self.name(key));
+            self.problems.malformed(span, message, Some(format!("write {digits}")));
+            return None;
         }
+        Some(Spanned { value, span })
     }
 
     /// A whole number, reported when it is missing.

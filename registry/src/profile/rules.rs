@@ -55,7 +55,11 @@ fn rule(places: &Places<'_, '_>, span: Range<usize>, message: impl Into<String>,
 fn check_verdict(profile: &Profile, places: &Places<'_, '_>) {
     let span = places.root.span_of("verdict");
     match profile.verdict {
-        Verdict::Override if profile.overrides.is_empty() => {
+        // A set that is there and malformed is reported for that.
+        Verdict::Override
+            if profile.overrides.is_empty()
+                && !(places.root.has("override") && places.root.problems().any_malformed()) =>
+        {
             rule(
                 places,
                 span,

@@ -14,13 +14,14 @@ use std::thread;
 use crate::latest::Latest;
 use crate::log::{CHECKPOINT, LogError, LogReader, Tile};
 use crate::merkle::Hash;
+use crate::note::Note;
 use crate::publish::work::Work;
 use crate::publish::{PublishError, complete};
 use crate::reader::{Anchor, Seen, judge_age, read_chain, read_latest, trust_path};
 use crate::record::Doubt;
 use crate::snapshot::Standing;
 use crate::store::{Store, StoreError, StoreMut};
-use crate::trust::Chain;
+use crate::trust::{Chain, MAX_BYTES as MAX_TRUST};
 use source::Theirs;
 
 /// How often a source that changes while it is read is read again.
@@ -177,7 +178,7 @@ fn once(
     })?;
     let whole = here.is_none_or(|here| is_whole(to, here));
     if here == Some(&theirs.latest) && whole {
-        return Ok(synced(&theirs, 0, false, false));
+        return Ok(synced(anchor, &theirs, 0, false, false));
     }
     let loaded = if whole { Some(Work::load(to, &theirs.chain, here, threads)) } else { None };
     let (work, anew) = match loaded {
@@ -189,7 +190,7 @@ fn once(
     };
     let copy = Copy { to, here, anew, threads };
     let fetched = take_over(source, &copy, &theirs, work, progress)?;
-    Ok(synced(&theirs, fetched, true, anew))
+    Ok(synced(anchor, &theirs, fetched, true, anew))
 }
 
 /// What is brought to another state.
@@ -217,7 +218,7 @@ fn remembering(anchor: &Anchor, here: Option<&Latest>) -> Anchor {
     Anchor { seen, ..*anchor }
 }
 
-fn synced(theirs: &Theirs, fetched: u64, changed: bool, repaired: bool) -> Synced {
+fn synced(anchor: &Anchor, theirs: &Theirs, fetched: u64, changed: bool, repaired: bool) -> Synced {
     let latest = theirs.latest.clone();
     let seen = Seen {
         version: latest.version,
@@ -225,7 +226,8 @@ fn synced(theirs: &Theirs, fetched: u64, changed: bool, repaired: bool) -> Synce
         log_size: latest.log_size,
         log_root: Some(latest.log_root),
         trust: theirs.chain.current().version,
-        time: Some(latest.issued.max(theirs.chain.current().issued)),
+        // A clock that was right once is not believed to go back.
+        time: anchor.seen.time.into_iter().chain([latest.issued, theirs.chain.current().issued]).max(),
     };
     Synced { latest, fetched, changed, repaired, seen }
 }
@@ -270,6 +272,11 @@ fn take_over(
     if let Some(here) = copy.here.filter(|_| copy.anew) {
         fork::refuse(&log, here, theirs)?;
     }
+    // One version says one thing; whoever signed it twice may not have the first one replaced.
+    if copy.here.is_some_and(|here| here.version == theirs.latest.version && *here != theirs.latest) {
+        let what = format!("version {} is not the one that was seen", theirs.latest.version);
+        return Err(SyncError::Source(Doubt::Rollback(what)));
+    }
     let checkpoint = theirs.checkpoint(&log)?;
     for (version, note) in (1..).zip(&theirs.notes) {
         put_once(copy.to, &trust_path(version), note)?;
@@ -290,11 +297,19 @@ fn take_over(
 fn put_once(to: &dyn StoreMut, path: &str, note: &[u8]) -> Result<(), SyncError> {
     match to.swap(path, None, note) {
         Err(StoreError::Conflict { .. })
-            if to.read(path, note.len() as u64).is_ok_and(|found| found == note) =>
+            if to.read(path, MAX_TRUST as u64).is_ok_and(|found| same_text(&found, note)) =>
         {
             Ok(())
         }
         done => Ok(done?),
+    }
+}
+
+/// Lines of keys that nobody knows are covered by no signature, so two copies may differ in them. Both were verified.
+fn same_text(one: &[u8], other: &[u8]) -> bool {
+    match (Note::parse(one), Note::parse(other)) {
+        (Ok(one), Ok(other)) => one.text() == other.text(),
+        _ => false,
     }
 }
 

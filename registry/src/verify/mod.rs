@@ -72,6 +72,11 @@ impl Report {
         past(self.expires) || past(self.trust_expires)
     }
 
+    /// Tells whether it was signed at a time that is still to come, so that readers take their clock for a wrong one.
+    pub fn is_ahead(&self, now: Timestamp) -> bool {
+        self.issued.is_some_and(|issued| now < issued)
+    }
+
     fn fault(&mut self, file: &str, offset: Option<u64>, what: impl Into<String>) {
         self.faults.push(Fault { file: text::visible(file).into_owned(), offset, what: what.into() });
     }
@@ -247,9 +252,10 @@ fn trust_age(chain: &Chain, now: Timestamp, report: &mut Report) {
     }
 }
 
-/// A publication that stopped before its commit leaves its snapshot under a version that is still to come.
+/// Whoever stopped before the commit left a snapshot under a version that is still to come, or that another publication
+/// has had since; a copy that is followed rarely may be behind by many.
 fn is_uncommitted_snapshot(path: &str, latest: &Latest) -> bool {
-    snapshot_version(path).is_some_and(|version| version.checked_sub(1) == Some(latest.version))
+    snapshot_version(path).is_some_and(|version| version >= latest.version)
 }
 
 fn snapshot_version(path: &str) -> Option<u64> {

@@ -9,6 +9,7 @@ use capgate_guest::system;
 use capgate_policy::facts::{Fact, Source};
 use capgate_policy::host::HostState;
 use capgate_policy::reason::Reason;
+use capgate_policy::site::Mode;
 use capgate_registry::latest::nearly_expired;
 
 use super::report::{Fix, Report};
@@ -53,6 +54,10 @@ pub fn look(ui: &Ui, args: &DoctorArgs, report: &mut Report) -> Result<Place, Fa
             Place { scene: None, library: args.library.clone(), logs: named(&args.log) }
         }
     };
+    if std::env::var_os("CAPGATE_DISABLE").is_some_and(|value| !value.is_empty()) {
+        let fix = "unset it: programs that are started from here stay stock".to_owned();
+        report.warn("environment", "`CAPGATE_DISABLE` is set", Fix::Do(fix));
+    }
     if let Some(scene) = &place.scene {
         check_registry(scene, report);
         check_site(scene, report);
@@ -109,7 +114,12 @@ fn mend(name: &'static str, root: &Path, fault: Option<Failure>, sound: &str, re
     match fault {
         None => report.ok(name, sound),
         Some(Failure { message, help, .. }) => {
-            let fix = help.unwrap_or_else(|| format!("capgate install {}", quoted(root)));
+            let fix = help.unwrap_or_else(|| {
+                format!(
+                    "capgate install {} --root sha256:…, with the digest that its publishers give",
+                    quoted(root)
+                )
+            });
             report.fail(name, message, Fix::Do(fix));
         }
     }
@@ -147,7 +157,21 @@ fn check_site(scene: &Scene, report: &mut Report) {
             let fix = "`capgate policy check` names every problem of it".to_owned();
             report.fail(NAME, doubt.to_string(), Fix::Do(fix));
         }
-        Ok(Some(_)) => report.ok(NAME, "it is understood"),
+        Ok(Some(site)) => match site.mode {
+            Mode::Enforce => report.ok(NAME, "it is understood"),
+            Mode::Observe => {
+                let fix = Reason::Observed.advice().to_owned();
+                report.warn(
+                    NAME,
+                    "`mode = \"observe\"`: decisions are logged, and every program stays stock",
+                    Fix::Do(fix),
+                );
+            }
+            Mode::Off => {
+                let fix = "set `mode = \"enforce\"`, or leave it away".to_owned();
+                report.fail(NAME, "`mode = \"off\"`: every program stays stock", Fix::Do(fix));
+            }
+        },
         Ok(None) => {
             let fix = "write one with `host_keys`: without a key no host statement counts".to_owned();
             report.warn(NAME, "there is none", Fix::Do(fix));

@@ -27,7 +27,23 @@ pub fn check(place: &Place, report: &mut Report) {
     let mut granted = BTreeMap::new();
     for path in logs {
         match file::read_shared(path, MAX_LOG) {
-            Ok(bytes) => collect(&decision_log::read(&bytes).0, &mut granted),
+            Ok(bytes) => {
+                let (lines, malformed) = decision_log::read(&bytes);
+                collect(&lines, &mut granted);
+                if let Some(first) = malformed.first() {
+                    let shown = path.display();
+                    let text = format!(
+                        "{} of `{shown}` cannot be read, the first is {}: {}",
+                        count(malformed.len(), "line"),
+                        first.number,
+                        first.what
+                    );
+                    let fix = Fix::Do(format!(
+                        "`capgate audit list {shown}` names them; a grant among them is not known here"
+                    ));
+                    report.warn(NAME, text, fix);
+                }
+            }
             // Another user's log is for that user's own doctor.
             Err(e) => {
                 let fix = Fix::Do("ask as the user that it belongs to".to_owned());

@@ -89,15 +89,7 @@ fn between(path: &Path, started: &[(PathBuf, Binary)], report: &mut Report) {
         return;
     }
     let (script, interpreter) = (quoted(path), quoted(last));
-    if before.iter().any(|(path, binary)| name(path) == "env" && !matches!(binary, Binary::Script(..))) {
-        let message = format!(
-            "`{}` starts `{}` through `env`, and the library ends there: what `env` starts is stock",
-            path.display(),
-            last.display()
-        );
-        let fix = format!("capgate run -- {interpreter} {script}");
-        return report.fail("launcher", message, Fix::Do(fix));
-    }
+    // A shell at the end comes first: whatever `env` starts on the way, the program is none of these files.
     if SHELLS.contains(&name(last).as_str()) {
         let message = format!(
             "`{}` is run by `{}`, and what a shell starts are children, which stay stock",
@@ -107,6 +99,15 @@ fn between(path: &Path, started: &[(PathBuf, Binary)], report: &mut Report) {
         let fix =
             "start the program that the script starts: `capgate doctor PROGRAM`, `capgate run -- PROGRAM`";
         return report.fail("launcher", message, Fix::Do(fix.to_owned()));
+    }
+    if before.iter().any(|(path, binary)| name(path) == "env" && !matches!(binary, Binary::Script(..))) {
+        let message = format!(
+            "`{}` starts `{}` through `env`, and the library ends there: what `env` starts is stock",
+            path.display(),
+            last.display()
+        );
+        let fix = format!("capgate run -- {interpreter} {script}");
+        return report.fail("launcher", message, Fix::Do(fix));
     }
     report.ok("launcher", format!("`{}` is a script; `{}` runs it", path.display(), last.display()));
 }

@@ -2,10 +2,13 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use capgate_policy::host::MAX_STATEMENT;
 use capgate_registry::keys::SigningKey;
+use capgate_registry::note::{self, Kind};
 use serde::Serialize;
 
 use super::statement::{Host, Signed};
@@ -15,6 +18,7 @@ use crate::cmd::keys;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 use crate::world::clock;
+use crate::world::file;
 use crate::world::place::{Place, leftovers};
 use crate::world::signals::Stop;
 
@@ -43,6 +47,7 @@ pub fn run(ui: &Ui, args: &AttestArgs) -> Outcome {
         return Err(Failure::usage(message).help("renew at least twice in a lifetime: one write may fail"));
     }
     let job = Job { args, host: Host::read()?, key: keys::read(&args.key, &[])?, target: target(&args.out)? };
+    refuse_anything_else(&job.target)?;
     job.sweep();
     // A signal that comes with the first statement must find it whole.
     let stop = args.watch.then(Stop::listen).transpose();
@@ -109,6 +114,26 @@ impl Job<'_> {
             statement.expires, statement.chip, os.version, os.build
         ));
     }
+}
+
+/// Nothing that somebody may miss is replaced: a slip of the pen in `--out` must not cost a key. Looked at once, since
+/// whoever can write the folder could stop every renewal otherwise.
+fn refuse_anything_else(target: &Path) -> Result<(), Failure> {
+    // What cannot be opened is refused by name when it is written.
+    if target.is_symlink() {
+        return Ok(());
+    }
+    let Ok(file) = file::open_regular(target) else { return Ok(()) };
+    let mut start = Vec::new();
+    file.take(MAX_STATEMENT as u64)
+        .read_to_end(&mut start)
+        .map_err(|e| Failure::failed(format!("`{}` cannot be read: {e}", target.display())))?;
+    let text = String::from_utf8_lossy(&start);
+    if text.is_empty() || note::origin_of(&text, Kind::Host).is_ok() {
+        return Ok(());
+    }
+    let message = format!("`{}` is no host statement, and is not replaced", target.display());
+    Err(Failure::failed(message).help("name another file with `--out`, or move this one away"))
 }
 
 /// The file to write: the one that is named, or `host.note` in a folder.

@@ -92,7 +92,10 @@ pub fn run(ui: &Ui, args: &HostVerifyArgs) -> Outcome {
             Err(failure) => refused = Some(failure),
         }
     }
-    print(ui, &report);
+    // What is refused says why, and that it would count elsewhere is no news then.
+    if refused.is_none() || ui.is_json() {
+        print(ui, &report);
+    }
     match (judged, refused) {
         (Err(refusal), _) => {
             ui.hint(refusal.reason.advice());

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use capgate_guest::binary::Binary;
 use capgate_registry::keys::VerifierKey;
 
 use super::site;
 use crate::cli::InstallArgs;
 use crate::exit::Failure;
 use crate::installed::LIBRARY;
-use crate::world::file;
 
 /// The site policy.
 pub const SITE: &str = "etc/capgate/site.toml";
@@ -61,10 +61,15 @@ fn library(args: &InstallArgs, own: &Path) -> Result<PathBuf, Failure> {
         let message = format!("there is no `../lib/{LIBRARY}` beside this program");
         return Err(Failure::failed(message).help("name the library with `--library FILE`"));
     };
-    let opened = file::open_regular(&library);
-    opened
-        .map_err(|e| Failure::failed(format!("the library `{}` cannot be read: {e}", library.display())))?;
-    Ok(library)
+    match Binary::of_file(&library) {
+        Ok(Binary::MachO(_) | Binary::Elf(_)) => Ok(library),
+        Ok(_) => {
+            let message = format!("`{}` is not a library", library.display());
+            Err(Failure::failed(message)
+                .help(format!("give capgate's own, `lib/{LIBRARY}` of an unpacked archive")))
+        }
+        Err(e) => Err(Failure::failed(format!("the library `{}` cannot be read: {e}", library.display()))),
+    }
 }
 
 /// A file of the folder that this program was unpacked in, `<folder>/bin/capgate`.

@@ -20,7 +20,8 @@ mode = \"enforce\"
 ";
 
 const STATEMENT: &str = "
-# Where this guest sees its host's statement (`capgate host attest`), for example in a shared folder:
+# Where this guest sees its host's statement (`capgate host attest`), for example in a shared folder. `capgate sync` carries
+# it from there to etc/capgate/host.note, which is where programs look; let `sync --watch` do so, since it counts for an hour:
 # statement = \"/Volumes/My Shared Files/capgate/host.note\"
 
 # The most that may be reported:

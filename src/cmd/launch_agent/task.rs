@@ -9,7 +9,7 @@ use clap::Parser;
 
 use super::place::Place;
 use crate::agents::{Agent, Task};
-use crate::cli::{AgentNameArgs, AgentTaskArgs, Cli, Command, HostCommand};
+use crate::cli::{AgentNameArgs, AgentTaskArgs, Cli, Command, HostCommand, KeyArg};
 use crate::cmd::{keys, prefix};
 use crate::exit::Failure;
 use crate::ui::Ui;
@@ -152,9 +152,10 @@ fn check_attest(words: &[String]) -> Result<(), Failure> {
     let Command::Host(HostCommand::Attest(args)) = parsed(&["host", "attest"], words, help)? else {
         return Err(Failure::usage("these are no arguments of `capgate host attest`"));
     };
-    for (option, path) in [("--key", &args.key), ("--out", &args.out)] {
-        refuse_relative(option, path)?;
+    if let KeyArg::File(path) = &args.key {
+        refuse_relative("--key", path)?;
     }
+    refuse_relative("--out", &args.out)?;
     keys::read(&args.key, &[]).map(drop)
 }
 
@@ -166,13 +167,20 @@ fn text(path: &Path) -> Result<String, Failure> {
 
 /// Says what would keep it from working although it can be written.
 pub fn warn(ui: &Ui, agent: &Agent) {
-    let Task::Sync(_) = agent.task else { return };
-    let state =
-        Path::new(&agent.capgate).parent().and_then(Path::parent).map(|prefix| prefix.join("etc/capgate"));
+    let prefix = Path::new(&agent.capgate).parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+    let state = prefix.join("etc/capgate");
+    let Ok(metadata) = fs::metadata(&state) else {
+        // A host signs statements without being anybody's guest.
+        if !matches!(agent.task, Task::HostAttest(_)) {
+            ui.warn(format!(
+                "`{}` is in no prefix that `capgate install` made, so nothing can be granted; name one with `--prefix DIR`",
+                agent.capgate
+            ));
+        }
+        return;
+    };
     let own = rustix::process::getuid().as_raw();
-    if let Some((state, metadata)) = state.and_then(|state| fs::metadata(&state).ok().map(|m| (state, m)))
-        && metadata.uid() != own
-    {
+    if matches!(agent.task, Task::Sync(_)) && metadata.uid() != own {
         ui.warn(format!(
             "`{}` belongs to user {}, so an agent of user {own} cannot write it; \
              as root, use `--agents /Library/LaunchDaemons`",

@@ -48,12 +48,14 @@ pub fn remove_stray(command: &mut Command) -> Vec<String> {
 pub struct Insertion {
     libraries: Vec<PathBuf>,
     variables: Vec<(&'static str, OsString)>,
+    /// The other shim, which asks nobody and logs nothing.
+    pub through: Option<PathBuf>,
 }
 
 impl Insertion {
     /// capgate's own library, which decides for itself.
     pub fn own(library: PathBuf) -> Self {
-        Self { libraries: vec![library], variables: Vec::new() }
+        Self { libraries: vec![library], variables: Vec::new(), through: None }
     }
 
     /// Another shim with the granted values, and capgate's library behind it, which keeps its children clean once the
@@ -65,9 +67,12 @@ impl Insertion {
             variables.push((memory, values.max_threadgroup_memory.to_string().into()));
         }
         // dyld starts inserted libraries in the order in which they stand, glibc in the opposite one.
-        let libraries =
-            if cfg!(target_os = "macos") { vec![other.library, own] } else { vec![own, other.library] };
-        Self { libraries, variables }
+        let libraries = if cfg!(target_os = "macos") {
+            vec![other.library.clone(), own]
+        } else {
+            vec![own, other.library.clone()]
+        };
+        Self { libraries, variables, through: Some(other.library) }
     }
 
     /// Adds it to what others insert. A library of ours that stands there already is not inserted twice.

@@ -21,6 +21,7 @@ use capgate_policy::line::Stage;
 use jiff::Timestamp;
 
 use crate::cli::RunArgs;
+use crate::cmd::scene::unknown_program;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 use environment::Insertion;
@@ -62,11 +63,12 @@ pub fn run(ui: &Ui, args: &RunArgs) -> Outcome {
 fn decide(args: &RunArgs, program: &Program) -> Result<(Insertion, String), String> {
     let clock = Instant::now();
     let prefix = find_prefix(args.prefix.as_deref());
-    let identify = || {
-        let found = identity::of_program(&program.identified);
-        found.map_err(|e| format!("`{}` {e}", program.identified.display()))
+    // A program that cannot be read is one that nobody knows, and no profile is for that.
+    let identify = || match identity::of_program(&program.identified) {
+        Ok(identity) => (identity, None),
+        Err(e) => (unknown_program(), Some(format!("`{}` {e}", program.identified.display()))),
     };
-    let mut identity = identify()?;
+    let (mut identity, mut unread) = identify();
     let deadline = clock + Duration::from_secs(args.wait.into());
     let (session, decision) = loop {
         let now = Timestamp::now();
@@ -82,38 +84,49 @@ fn decide(args: &RunArgs, program: &Program) -> Result<(Insertion, String), Stri
             continue;
         }
         // An update may have put another program there while this waited.
-        let now_there = identify()?;
-        if now_there == identity {
+        let now_there = identify();
+        if now_there.0 == identity {
             break (session, decision);
         }
-        identity = now_there;
+        (identity, unread) = now_there;
     };
     let micros = || u64::try_from(clock.elapsed().as_micros()).unwrap_or(u64::MAX);
     let log = |decision| session.logged(decision, Stage::Start, None, Timestamp::now(), micros());
     let grant = match decision {
         Decision::Grant(grant) => grant,
         // The library is not inserted to be refused, so this is the place to log it.
-        stock @ Decision::Stock(_) => return Err(said_of_stock(&log(stock))),
+        stock @ Decision::Stock(_) => {
+            let said = said_of_stock(&log(stock));
+            return Err(unread.map_or(said.clone(), |why| format!("{said}: {why}")));
+        }
     };
+    let not_inserted = |why: String| said_of_stock(&log(grant.not_inserted(why).into()));
+    let insertion =
+        prefix.and_then(|prefix| insertion(args, program, &prefix, &grant)).map_err(not_inserted)?;
+    let Some(shim) = &insertion.through else {
+        return Ok((insertion, said_of(&grant)));
+    };
+    // The other shim logs nothing, and a grant follows its written line.
+    let said = format!("{}, through {}", said_of(&grant), shim.display());
+    match log(Decision::Grant(grant)) {
+        Decision::Grant(_) => Ok((insertion, said)),
+        stock @ Decision::Stock(_) => Err(said_of_stock(&stock)),
+    }
+}
+
+/// What is inserted into a program that was granted, or why nothing can be.
+fn insertion(args: &RunArgs, program: &Program, prefix: &Prefix, grant: &Grant) -> Result<Insertion, String> {
     if let Some(why) = program.cut_off() {
         return Err(why);
     }
-    let prefix = prefix?;
     let own = prefix.library();
     prefix::check_library(&own).map_err(|e| e.to_string())?;
     program.can_load(&own)?;
     program.takes_libraries()?;
-    let Some(shim) = &args.shim else {
-        return Ok((Insertion::own(own), said_of(&grant)));
-    };
-    let other = foreign::find(shim, &prefix, &grant, program)?;
-    match log(Decision::Grant(grant)) {
-        Decision::Grant(grant) => {
-            let said = format!("{}, through {}", said_of(&grant), other.library.display());
-            Ok((Insertion::other(own, other, grant.values), said))
-        }
-        stock @ Decision::Stock(_) => Err(said_of_stock(&stock)),
-    }
+    Ok(match &args.shim {
+        None => Insertion::own(own),
+        Some(shim) => Insertion::other(own, foreign::find(shim, prefix, grant, program)?, grant.values),
+    })
 }
 
 /// The prefix that was named, or the one that this program stands in.

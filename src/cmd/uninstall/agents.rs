@@ -9,6 +9,10 @@ use crate::exit::Failure;
 
 /// Refuses while a launch agent names anything in the prefix.
 pub fn refuse_if_named(root: &Path, args: &UninstallArgs) -> Result<(), Failure> {
+    if let Some(named) = args.agents.as_deref().filter(|named| !named.is_dir()) {
+        return Err(Failure::failed(format!("there is no folder `{}`", named.display()))
+            .help("name the folder with the launch agents, or leave `--agents` away"));
+    }
     let Some(folders) = Folders::of_everyone(args.agents.as_deref()) else {
         return Err(Failure::failed("the home folder of this user is not known").help("give `--agents DIR`"));
     };

@@ -54,7 +54,9 @@ pub fn judge(root: &Path, manifest: &Manifest, logs: bool) -> Result<Plan, Failu
             plan.kept.push((name, FOREIGN.to_owned()));
         }
     }
-    for folder in &manifest.folders {
+    // Logs outlive an installation, and the folder that was there when the next one came is not in its list.
+    let logs_then = Some(LOGS.to_owned()).filter(|_| !manifest.folders.contains(LOGS));
+    for folder in manifest.folders.iter().chain(&logs_then) {
         if behind_link(root, folder) {
             plan.kept.push((folder.clone(), "it lies behind a link now".to_owned()));
             plan.folders.retain(|other| other != folder);

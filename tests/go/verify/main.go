@@ -5,12 +5,15 @@
 //	verify REGISTRY_DIR REGISTRY_VKEY PUBLISHER_VKEY
 //	verify -proof FILE
 //	verify -consistency FILE
+//	verify -history REGISTRY_DIR CHECKPOINTS_DIR INCLUSIONS REGISTRY_VKEY…
 //
 // The first form verifies snapshot/latest.note and log/checkpoint with the registry's key, that both name the same log,
 // each entry's signature with the publisher's key, each entry's inclusion in the checkpoint's root, and that each
 // shorter log is a prefix. FILE holds one value a line: for -proof the tree size, the root, the index, the record and
 // the proof's hashes; for -consistency the old size, the old root, the new size, the new root and the proof's hashes.
 // Sizes and indices are decimal, all else is base64.
+//
+// The last form is described in history.go.
 //
 // It prints a line for each thing verified and their number, and exits with 1 and the reason at the first that fails.
 //
@@ -51,10 +54,15 @@ func main() {
 		err = inclusionFile(os.Args[2])
 	case len(os.Args) == 3 && os.Args[1] == "-consistency":
 		err = consistencyFile(os.Args[2])
+	case len(os.Args) > 5 && os.Args[1] == "-history":
+		var inclusions int64
+		if inclusions, err = parseSize(os.Args[4]); err == nil {
+			err = history(os.Args[2], os.Args[3], int(inclusions), os.Args[5:])
+		}
 	case len(os.Args) == 4 && !strings.HasPrefix(os.Args[1], "-"):
 		err = registry(os.Args[1], os.Args[2], os.Args[3])
 	default:
-		fmt.Fprintln(os.Stderr, "usage: verify REGISTRY_DIR REGISTRY_VKEY PUBLISHER_VKEY | -proof FILE | -consistency FILE")
+		fmt.Fprintln(os.Stderr, "usage: verify REGISTRY_DIR REGISTRY_VKEY PUBLISHER_VKEY | -proof FILE | -consistency FILE | -history …")
 		os.Exit(2)
 	}
 	if err != nil {
