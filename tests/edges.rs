@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use support::{NOW, World, capgate, run_in};
 
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 37] = [
     "",
     "keygen",
     "init",
@@ -34,6 +34,12 @@ const COMMANDS: [&str; 31] = [
     "host",
     "host attest",
     "host verify",
+    "witness",
+    "witness init",
+    "witness serve",
+    "witness cosign",
+    "witness status",
+    "witness ask",
     "policy",
     "policy check",
     "audit",

@@ -10,6 +10,8 @@ use capgate_registry::publish::Terms;
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
+use super::AskedArgs;
+
 /// Which registry, and by which root it is trusted.
 #[derive(Debug, Args)]
 pub struct RegistryArgs {
@@ -46,6 +48,9 @@ pub struct KeygenArgs {
     /// Take the private key from this unencrypted PKCS#8 PEM instead of making one
     #[arg(long, value_name = "PEM")]
     pub import: Option<PathBuf>,
+    /// Print the public key of a witness, as `witness_keys` of a site policy takes it
+    #[arg(long)]
+    pub witness: bool,
 }
 
 /// `capgate init`
@@ -162,6 +167,9 @@ pub struct PublishArgs {
     /// The keys
     #[command(flatten)]
     pub signing: SigningArgs,
+    /// The witnesses
+    #[command(flatten)]
+    pub asked: AskedArgs,
 }
 
 /// How bad it is.
@@ -198,6 +206,9 @@ pub struct RevokeArgs {
     /// The keys
     #[command(flatten)]
     pub signing: SigningArgs,
+    /// The witnesses
+    #[command(flatten)]
+    pub asked: AskedArgs,
 }
 
 /// `capgate renew`
@@ -219,6 +230,9 @@ pub struct RenewArgs {
     /// Days until it must be renewed again
     #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
     pub days: u16,
+    /// The witnesses
+    #[command(flatten)]
+    pub asked: AskedArgs,
 }
 
 /// `capgate verify`

@@ -11,6 +11,7 @@ mod run;
 mod site;
 mod sync;
 mod trust;
+mod witness;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -35,6 +36,11 @@ pub use sync::SyncArgs;
 pub use trust::{
     EditArgs, RoleWord, TrustAddArgs, TrustCommand, TrustCompromisedArgs, TrustDraftArgs, TrustRemoveArgs,
     TrustRotateArgs, TrustShowArgs, TrustSignArgs,
+};
+
+pub use witness::{
+    AskedArgs, WitnessArgs, WitnessAskArgs, WitnessCommand, WitnessCosignArgs, WitnessInitArgs,
+    WitnessServeArgs, WitnessStatusArgs,
 };
 
 /// Signed registry, policy engine and audit log for GPU capability overrides in macOS guests
@@ -97,6 +103,9 @@ pub enum Command {
     Sync(SyncArgs),
     /// Check a whole registry, byte for byte
     Verify(VerifyArgs),
+    /// Cosign how a log grows, so that nobody can be shown another history
+    #[command(subcommand, after_help = "Example:\n  capgate witness status --state witness")]
+    Witness(WitnessCommand),
     /// Write what answers for one profile into one file
     Proof(ProofArgs),
     /// List what is in force

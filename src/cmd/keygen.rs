@@ -3,6 +3,7 @@
 use std::io;
 
 use capgate_registry::keys::SigningKey;
+use capgate_registry::witness::WitnessKey;
 use serde::Serialize;
 use zeroize::Zeroizing;
 
@@ -28,7 +29,10 @@ pub fn run(ui: &Ui, args: &KeygenArgs) -> Outcome {
     text.push_str(&key.encode());
     text.push('\n');
     file::create_new(&args.out, text.as_bytes(), 0o600).map_err(|e| not_written(args, &e))?;
-    let verifier = key.verifier().to_string();
+    let verifier = match args.witness {
+        true => WitnessKey::new(key.verifier().clone()).to_string(),
+        false => key.verifier().to_string(),
+    };
     if ui.is_json() {
         let file = args.out.display().to_string();
         ui.json(&Made { name: args.name.clone(), verifier_key: verifier, file });

@@ -7,6 +7,7 @@
 
 mod fork;
 mod source;
+mod witnesses;
 
 use std::num::NonZero;
 use std::thread;
@@ -21,6 +22,7 @@ use crate::record::Doubt;
 use crate::snapshot::Standing;
 use crate::store::{Store, StoreError, StoreMut};
 use crate::trust::Chain;
+use crate::witness::Quorum;
 use source::Theirs;
 
 /// How often a source that changes while it is read is read again.
@@ -113,9 +115,21 @@ pub fn sync(
     threads: NonZero<usize>,
     progress: &mut Progress<'_>,
 ) -> Result<Synced, SyncError> {
+    sync_witnessed(source, to, anchor, None, threads, progress)
+}
+
+/// The same for a site that demands witnesses: what they have not cosigned replaces nothing.
+pub fn sync_witnessed(
+    source: &dyn Store,
+    to: &dyn StoreMut,
+    anchor: &Anchor,
+    demand: Option<&Quorum>,
+    threads: NonZero<usize>,
+    progress: &mut Progress<'_>,
+) -> Result<Synced, SyncError> {
     let mut last = SyncError::Moving(String::new());
     for _ in 0..ATTEMPTS {
-        match once(source, to, anchor, threads, progress) {
+        match once(source, to, anchor, demand, threads, progress) {
             // What was named a moment ago is gone: somebody published meanwhile.
             Err(SyncError::Fetch(StoreError::NotFound { path })) => {
                 last = SyncError::Moving(format!("`{path}` is missing"));
@@ -162,6 +176,7 @@ fn once(
     source: &dyn Store,
     to: &dyn StoreMut,
     anchor: &Anchor,
+    demand: Option<&Quorum>,
     threads: NonZero<usize>,
     progress: &mut Progress<'_>,
 ) -> Result<Synced, SyncError> {
@@ -177,6 +192,7 @@ fn once(
     })?;
     let whole = here.is_none_or(|here| is_whole(to, here));
     if here == Some(&theirs.latest) && whole {
+        witnesses::follow(source, to, &theirs, demand)?;
         return Ok(synced(&theirs, 0, false, false));
     }
     let loaded = if whole { Some(Work::load(to, &theirs.chain, here, threads)) } else { None };
@@ -187,7 +203,7 @@ fn once(
         }
         Some(Err(e)) => return Err(e.into()),
     };
-    let copy = Copy { to, here, anew, threads };
+    let copy = Copy { to, here, demand, anew, threads };
     let fetched = take_over(source, &copy, &theirs, work, progress)?;
     Ok(synced(&theirs, fetched, true, anew))
 }
@@ -197,6 +213,8 @@ struct Copy<'a> {
     to: &'a dyn StoreMut,
     /// What is in force there.
     here: Option<&'a Latest>,
+    /// The witnesses that its site demands.
+    demand: Option<&'a Quorum>,
     /// Whether it is damaged, so that all of it is written again.
     anew: bool,
     threads: NonZero<usize>,
@@ -249,6 +267,10 @@ fn take_over(
     progress: &mut Progress<'_>,
 ) -> Result<u64, SyncError> {
     let log = theirs.log(source)?;
+    if copy.here.is_none() {
+        // There is no history that this one could contradict, so nothing is fetched that will be refused.
+        witnesses::checked(copy.to, theirs, &log, copy.demand)?;
+    }
     let (first, end) = (work.old_size(), theirs.latest.log_size);
     let reader = LogReader::new(&log, end);
     let mut at = first;
@@ -270,7 +292,7 @@ fn take_over(
     if let Some(here) = copy.here.filter(|_| copy.anew) {
         fork::refuse(&log, here, theirs)?;
     }
-    let checkpoint = theirs.checkpoint(&log)?;
+    let checkpoint = witnesses::checked(copy.to, theirs, &log, copy.demand)?;
     for (version, note) in (1..).zip(&theirs.notes) {
         put_once(copy.to, &trust_path(version), note)?;
     }
