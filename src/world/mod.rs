@@ -5,6 +5,7 @@ pub mod bundle;
 pub mod clock;
 pub mod file;
 pub mod folder;
+pub mod http;
 pub mod keyfile;
 pub mod layered;
 pub mod machine;
@@ -14,6 +15,7 @@ pub mod processes;
 pub mod remote;
 pub mod signals;
 pub mod source;
+mod tls;
 
 /// How many threads may work at once.
 pub fn threads() -> std::num::NonZero<usize> {

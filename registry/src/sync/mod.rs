@@ -7,6 +7,7 @@
 
 mod fork;
 mod source;
+mod witnesses;
 
 use std::num::NonZero;
 use std::thread;
@@ -22,6 +23,7 @@ use crate::record::Doubt;
 use crate::snapshot::Standing;
 use crate::store::{Store, StoreError, StoreMut};
 use crate::trust::{Chain, MAX_BYTES as MAX_TRUST};
+use crate::witness::Quorum;
 use source::Theirs;
 
 /// How often a source that changes while it is read is read again.
@@ -115,10 +117,22 @@ pub fn sync(
     threads: NonZero<usize>,
     progress: &mut Progress<'_>,
 ) -> Result<Synced, SyncError> {
+    sync_witnessed(source, to, anchor, None, threads, progress)
+}
+
+/// The same for a site that demands witnesses: what they have not cosigned replaces nothing.
+pub fn sync_witnessed(
+    source: &dyn Store,
+    to: &dyn StoreMut,
+    anchor: &Anchor,
+    demand: Option<&Quorum>,
+    threads: NonZero<usize>,
+    progress: &mut Progress<'_>,
+) -> Result<Synced, SyncError> {
     let mut last = SyncError::Moving(String::new());
     for _ in 0..ATTEMPTS {
         let mut read = Vec::new();
-        match once(source, to, anchor, threads, progress, &mut read) {
+        match once(source, to, anchor, demand, threads, progress, &mut read) {
             // What was named a moment ago is gone: somebody published meanwhile.
             Err(SyncError::Fetch(StoreError::NotFound { path })) => {
                 last = SyncError::Moving(format!("`{path}` is missing"));
@@ -173,6 +187,7 @@ fn once(
     source: &dyn Store,
     to: &dyn StoreMut,
     anchor: &Anchor,
+    demand: Option<&Quorum>,
     threads: NonZero<usize>,
     progress: &mut Progress<'_>,
     read: &mut Vec<u8>,
@@ -190,6 +205,7 @@ fn once(
     })?;
     let whole = here.is_none_or(|here| is_whole(to, here));
     if here == Some(&theirs.latest) && whole {
+        witnesses::follow(source, to, &theirs, demand)?;
         return Ok(synced(anchor, &theirs, 0, false, false));
     }
     let loaded = if whole { Some(Work::load(to, &theirs.chain, here, threads)) } else { None };
@@ -200,7 +216,7 @@ fn once(
         }
         Some(Err(e)) => return Err(e.into()),
     };
-    let copy = Copy { to, here, anew, threads };
+    let copy = Copy { to, here, demand, anew, threads };
     let fetched = take_over(source, &copy, &theirs, work, progress)?;
     Ok(synced(anchor, &theirs, fetched, true, anew))
 }
@@ -210,6 +226,8 @@ struct Copy<'a> {
     to: &'a dyn StoreMut,
     /// What is in force there.
     here: Option<&'a Latest>,
+    /// The witnesses that its site demands.
+    demand: Option<&'a Quorum>,
     /// Whether it is damaged, so that all of it is written again.
     anew: bool,
     threads: NonZero<usize>,
@@ -263,6 +281,10 @@ fn take_over(
     progress: &mut Progress<'_>,
 ) -> Result<u64, SyncError> {
     let log = theirs.log(source)?;
+    if copy.here.is_none() {
+        // There is no history that this one could contradict, so nothing is fetched that will be refused.
+        witnesses::checked(copy.to, theirs, &log, copy.demand)?;
+    }
     let (first, end) = (work.old_size(), theirs.latest.log_size);
     let reader = LogReader::new(&log, end);
     let mut at = first;
@@ -290,7 +312,7 @@ fn take_over(
         let what = format!("version {} is not the one that was seen", theirs.latest.version);
         return Err(SyncError::Source(Doubt::Rollback(what)));
     }
-    let checkpoint = theirs.checkpoint(&log)?;
+    let checkpoint = witnesses::checked(copy.to, theirs, &log, copy.demand)?;
     for (version, note) in (1..).zip(&theirs.notes) {
         put_once(copy.to, &trust_path(version), note)?;
     }

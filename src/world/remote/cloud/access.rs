@@ -8,6 +8,7 @@ use object_store::client::Certificate;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
 
+use super::bounded::Bounded;
 use crate::exit::Failure;
 use crate::world::file;
 use crate::world::folder::is_name;
@@ -69,14 +70,28 @@ pub(super) fn objects(
         Failure::failed(format!("the bucket `{}` cannot be used: {e}", address.bucket))
     };
     Ok(match address.service {
-        Service::S3 => Box::new(s3(address, settings, client, retry)?.build().map_err(unusable)?),
+        Service::S3 => Box::new(s3(address, settings, client, retry, options)?.build().map_err(unusable)?),
         Service::Google => {
             let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(&address.bucket);
-            Box::new(builder.with_client_options(client).with_retry(retry).build().map_err(unusable)?)
+            Box::new(
+                builder
+                    .with_client_options(client)
+                    .with_retry(retry)
+                    .with_http_connector(Bounded { limits: options.limits })
+                    .build()
+                    .map_err(unusable)?,
+            )
         }
         Service::Azure => {
             let builder = MicrosoftAzureBuilder::from_env().with_container_name(&address.bucket);
-            Box::new(builder.with_client_options(client).with_retry(retry).build().map_err(unusable)?)
+            Box::new(
+                builder
+                    .with_client_options(client)
+                    .with_retry(retry)
+                    .with_http_connector(Bounded { limits: options.limits })
+                    .build()
+                    .map_err(unusable)?,
+            )
         }
     })
 }
@@ -86,8 +101,12 @@ fn s3(
     settings: impl IntoIterator<Item = (String, String)>,
     client: ClientOptions,
     retry: RetryConfig,
+    options: &Options,
 ) -> Result<AmazonS3Builder, Failure> {
-    let mut builder = AmazonS3Builder::new().with_client_options(client).with_retry(retry);
+    let mut builder = AmazonS3Builder::new()
+        .with_client_options(client)
+        .with_retry(retry)
+        .with_http_connector(Bounded { limits: options.limits });
     for (name, value) in settings {
         let known = name.starts_with("AWS_").then(|| name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>());
         if let Some(Ok(key)) = known {

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use http_body::{Body, Frame, SizeHint};
 use object_store::ClientOptions;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
-    ReqwestConnector,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
+    HttpService, ReqwestConnector,
 };
 
 use crate::world::remote::Limits;
@@ -70,7 +70,8 @@ impl HttpService for Service {
         // Who asks for an object caps it.
         let may_be_object = request.method() == "GET" && query.is_empty();
         let sent = self.limits.pace.longest(request.body().content_length() as u64);
-        let answer = tokio::time::timeout(self.limits.headers.saturating_add(sent), self.client.execute(request));
+        let answer =
+            tokio::time::timeout(self.limits.headers.saturating_add(sent), self.client.execute(request));
         let answer = answer.await.map_err(|_| {
             let late = io::Error::new(io::ErrorKind::TimedOut, "no answer came in time");
             HttpError::new(HttpErrorKind::Timeout, late)

@@ -5,6 +5,7 @@
 //! that ignores these conditions forks a registry; S3 itself has kept them since 2024.
 
 mod access;
+mod bounded;
 mod ranged;
 
 use std::fs::File;

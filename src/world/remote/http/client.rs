@@ -1,14 +1,14 @@
 //! One request to a web server, and the rules that its answer must keep before its body is read.
 
 use std::io;
-use std::sync::Arc;
 
 use ureq::http::{HeaderMap, Response, StatusCode, header};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
+use ureq::tls::{Certificate, PemItem, parse_pem};
 use ureq::{Agent, Body};
 
 use super::fault::Fault;
 use crate::world::remote::Limits;
+use crate::world::tls;
 
 /// Further addresses that one request may be sent on to.
 const REDIRECTS: u32 = 3;
@@ -67,14 +67,8 @@ pub(super) fn authorities(pem: &[u8]) -> Result<Vec<Certificate<'static>>, Strin
 impl Client {
     /// `encrypted`: no request goes out unencrypted, wherever a redirect leads. `own`: authorities beside Mozilla's.
     pub(super) fn new(encrypted: bool, own: Vec<Certificate<'static>>, limits: Limits) -> Self {
-        let known = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().map(|der| Certificate::from_der(der));
-        let tls = TlsConfig::builder()
-            .provider(TlsProvider::Rustls)
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .root_certs(RootCerts::from(known.chain(own)))
-            .build();
         let config = Agent::config_builder()
-            .tls_config(tls)
+            .tls_config(tls::config(own))
             .https_only(encrypted)
             .http_status_as_error(false)
             .max_redirects(REDIRECTS)
