@@ -14,8 +14,12 @@ mod support;
 
 #[cfg(feature = "cloud")]
 mod bucket;
+mod endless;
 mod faults;
+mod held;
 mod loops;
+#[cfg(feature = "cloud")]
+mod maintainers;
 mod nginx;
 mod proxy;
 mod random;
