@@ -65,7 +65,7 @@ impl<'a> Resumed<'a> {
 impl Store for Resumed<'_> {
     fn read(&self, path: &str, cap: u64) -> Result<Vec<u8>, StoreError> {
         let Some(place) = self.place(path) else { return self.source.read(path, cap) };
-        if let Ok(bytes) = file::read(&place, cap) {
+        if let Ok(bytes) = file::read_shared(&place, cap) {
             self.has_served.set(true);
             return Ok(bytes);
         }

@@ -30,17 +30,17 @@ enum Tiles {
     Repeated,
 }
 
-struct Thief {
+pub struct Thief {
     port: u16,
     requests: Arc<AtomicUsize>,
 }
 
 impl Thief {
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    fn requests(&self) -> usize {
+    pub fn requests(&self) -> usize {
         self.requests.swap(0, Ordering::Relaxed)
     }
 }
@@ -106,16 +106,16 @@ fn served(world: &World, tiles: Tiles) -> Thief {
     })
 }
 
-/// A head without its first line, and a body.
-struct Answer(&'static str, String, Vec<u8>);
+/// Status, head, and body.
+pub struct Answer(pub &'static str, pub String, pub Vec<u8>);
 
 impl Answer {
-    fn whole(bytes: Vec<u8>) -> Self {
+    pub fn whole(bytes: Vec<u8>) -> Self {
         Self("200 OK", format!("Content-Length: {}", bytes.len()), bytes)
     }
 }
 
-fn serve(answer: impl Fn(&str) -> Option<Answer> + Send + 'static) -> Thief {
+pub fn serve(answer: impl Fn(&str) -> Option<Answer> + Send + 'static) -> Thief {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let thief = Thief { port: listener.local_addr().unwrap().port(), requests: Arc::default() };
     let requests = Arc::clone(&thief.requests);

@@ -14,6 +14,8 @@ mod support;
 
 #[cfg(feature = "cloud")]
 mod bucket;
+#[cfg(feature = "cloud")]
+mod bucket_faults;
 mod endless;
 mod faults;
 mod held;

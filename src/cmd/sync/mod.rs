@@ -82,7 +82,7 @@ fn follow(ui: &Ui, args: &SyncArgs, target: &Target) -> Result<Synced, Failure> 
     let demand = target.demand()?;
     let bar = progress::bar("entries fetched:");
     let resumed = Resumed::new(source.store(), target.root());
-    let mut attempt = || {
+    let attempt = || {
         let mut tell = |done, all| {
             bar.set_length(all);
             bar.set_position(done);
