@@ -8,6 +8,7 @@
     clippy::string_slice,
     reason = "tests fail by panicking"
 )]
+#![cfg_attr(not(feature = "cloud"), allow(dead_code, reason = "buckets use it"))]
 
 #[path = "../support/mod.rs"]
 mod support;
