@@ -103,6 +103,16 @@ pub fn doubted(doubt: &Doubt, registry: &Path) -> Failure {
     }
 }
 
+/// The same about a registry that is read from elsewhere, where nobody can make one from here.
+pub fn doubted_at(doubt: &Doubt, source: &str) -> Failure {
+    let message = format!("{source}: {doubt}");
+    match doubt {
+        Doubt::Missing(_) => Failure::failed(message)
+            .help("compare the address with the one that its maintainers publish, or try again later"),
+        doubt => Failure { message, ..doubted(doubt, source.as_ref()) },
+    }
+}
+
 /// The lock of a registry.
 pub fn lock(folder: &Folder) -> Result<Lock, Failure> {
     folder.lock(PATIENCE).map_err(|e| match e {

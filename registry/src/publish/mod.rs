@@ -34,7 +34,7 @@ use work::Work;
 
 pub(crate) use entries::LogEntries;
 pub use rotate::{RotateError, rotate};
-pub(crate) use stage::{MAX_CHECKPOINT, encode_noted, staged_checkpoint};
+pub(crate) use stage::{MAX_CHECKPOINT, complete_own, encode_noted, staged_checkpoint};
 pub use stage::{Overlay, committed_log, complete, verified_checkpoint};
 
 /// How long `latest.note` is believed unless it is said otherwise.
@@ -224,7 +224,7 @@ pub fn publish(
         return Ok(Publication { latest: latest.clone(), appended, already, completed, changed: false });
     }
     let latest = work.commit(terms, progress)?;
-    complete(store, &chain, &latest)?;
+    complete_own(store, &chain, &latest)?;
     Ok(Publication { latest, appended, already, completed, changed: true })
 }
 

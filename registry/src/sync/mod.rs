@@ -12,12 +12,12 @@ mod witnesses;
 use std::num::NonZero;
 use std::thread;
 
-use crate::latest::Latest;
+use crate::latest::{self, Latest};
 use crate::log::{CHECKPOINT, LogError, LogReader, Tile};
 use crate::merkle::Hash;
 use crate::note::Note;
 use crate::publish::work::Work;
-use crate::publish::{PublishError, complete};
+use crate::publish::{PublishError, complete, complete_own};
 use crate::reader::{Anchor, Seen, judge_age, read_chain, read_latest, trust_path};
 use crate::record::Doubt;
 use crate::snapshot::Standing;
@@ -28,8 +28,9 @@ use source::Theirs;
 
 /// How often a source that changes while it is read is read again.
 const ATTEMPTS: usize = 5;
-/// Entries that are verified at once.
+/// Entries that are verified at once, and bytes of them.
 const BATCH: usize = 16 * 1024;
+const BATCH_BYTES: usize = 64 << 20;
 
 /// Says why nothing was taken over. What was there stays as it was.
 #[derive(Debug, thiserror::Error)]
@@ -130,16 +131,25 @@ pub fn sync_witnessed(
 ) -> Result<Synced, SyncError> {
     let mut last = SyncError::Moving(String::new());
     for _ in 0..ATTEMPTS {
-        match once(source, to, anchor, demand, threads, progress) {
+        let mut read = Vec::new();
+        match once(source, to, anchor, demand, threads, progress, &mut read) {
             // What was named a moment ago is gone: somebody published meanwhile.
             Err(SyncError::Fetch(StoreError::NotFound { path })) => {
                 last = SyncError::Moving(format!("`{path}` is missing"));
             }
             Err(e @ SyncError::Moving(_)) => last = e,
+            // Files of two publications contradict each other, and nobody is to blame.
+            Err(e @ SyncError::Damaged(_)) if has_moved(source, &read) => {
+                last = SyncError::Moving(e.to_string());
+            }
             done => return done,
         }
     }
     Err(last)
+}
+
+fn has_moved(source: &dyn Store, read: &[u8]) -> bool {
+    source.read(latest::PATH, latest::MAX_BYTES).is_ok_and(|now| !read.is_empty() && now != read)
 }
 
 /// What is here.
@@ -180,12 +190,14 @@ fn once(
     demand: Option<&Quorum>,
     threads: NonZero<usize>,
     progress: &mut Progress<'_>,
+    read: &mut Vec<u8>,
 ) -> Result<Synced, SyncError> {
     let ours = Ours::read(to, &anchor.pin)?;
     if let Some(ours) = &ours {
         ours.finish(to);
     }
     let theirs = Theirs::read(source, ours.as_ref().map(|ours| &ours.chain), anchor)?;
+    read.clone_from(&theirs.bytes);
     let here = ours.as_ref().and_then(|ours| ours.latest.as_ref());
     judge_age(&theirs.latest, &theirs.chain, &remembering(anchor, here)).map_err(|doubt| {
         // A log that contradicts the one here is more than an old one.
@@ -277,15 +289,16 @@ fn take_over(
     let reader = LogReader::new(&log, end);
     let mut at = first;
     while at < end {
-        let upto = end.min(at.saturating_add(BATCH as u64));
-        let mut batch = Vec::new();
-        for index in at..upto {
-            batch.push(reader.entry(index).map_err(fetch_error)?);
-            progress(index.saturating_sub(first) + 1, end.saturating_sub(first));
+        let (from, mut batch, mut bytes) = (at, Vec::new(), 0);
+        while at < end && batch.len() < BATCH && bytes < BATCH_BYTES {
+            let entry = reader.entry(at).map_err(fetch_error)?;
+            bytes += entry.len();
+            batch.push(entry);
+            at += 1;
+            progress(at.saturating_sub(first), end.saturating_sub(first));
         }
-        check_signatures(at, &batch, &theirs.chain, copy.threads)?;
-        work.take(batch, copy.threads).map_err(|e| foreign(at, e))?;
-        at = upto;
+        check_signatures(from, &batch, &theirs.chain, copy.threads)?;
+        work.take(batch, copy.threads).map_err(|e| foreign(from, e))?;
     }
     if work.extend()?.root != theirs.latest.log_root {
         return Err(fork::explain(copy.to, &log, copy.here, theirs));
@@ -311,7 +324,7 @@ fn take_over(
         PublishError::Foreign(what) => SyncError::Damaged(what),
         e => e.into(),
     })?;
-    complete(copy.to, &theirs.chain, &theirs.latest)?;
+    complete_own(copy.to, &theirs.chain, &theirs.latest)?;
     Ok(end.saturating_sub(first))
 }
 
