@@ -19,6 +19,14 @@ use crate::trust::Chain;
 /// Entries of the log that are in memory at once while it is read.
 const BATCH: usize = 16 * 1024;
 
+/// What became of one note.
+pub(crate) enum Admitted {
+    /// It is the entry at this index.
+    Appended(ProfileId, u64),
+    /// It was published before, with the same content.
+    Already(ProfileId),
+}
+
 /// A publication in progress.
 pub(crate) struct Work<'a> {
     store: &'a dyn StoreMut,
@@ -86,39 +94,30 @@ impl<'a> Work<'a> {
         Ok(Self { store, chain, old, old_size, old_root, catalogue, entries })
     }
 
-    /// Checks every note and takes up those that are new.
-    #[allow(clippy::type_complexity, reason = "the two lists are named where they are used")]
-    pub fn admit(
-        &mut self,
-        notes: &[Vec<u8>],
-    ) -> Result<(Vec<(ProfileId, u64)>, Vec<ProfileId>), PublishError> {
-        let (mut appended, mut already) = (Vec::new(), Vec::new());
-        for (position, bytes) in notes.iter().enumerate() {
-            let what = format!("note {}", position + 1);
-            let problem = |source| PublishError::Note { what: what.clone(), source };
-            let note = Note::parse(bytes).map_err(problem)?;
-            let index = self.old_size + self.entries.added() as u64;
-            let publishers = self.chain.publishers_at(index);
-            let id = match Change::read(&note, self.chain.origin())? {
-                Change::Revocation(revocation) => {
-                    publishers.verify_any(&note).map_err(problem)?;
-                    revocation.revokes
+    /// Checks a note and takes it up, if it is new. Nothing of one that is refused is kept.
+    pub fn admit(&mut self, position: usize, bytes: &[u8]) -> Result<Admitted, PublishError> {
+        let problem = |source| PublishError::Note { what: format!("note {}", position + 1), source };
+        let note = Note::parse(bytes).map_err(problem)?;
+        let index = self.old_size + self.entries.added() as u64;
+        let publishers = self.chain.publishers_at(index);
+        let id = match Change::read(&note, self.chain.origin())? {
+            Change::Revocation(revocation) => {
+                publishers.verify_any(&note).map_err(problem)?;
+                revocation.revokes
+            }
+            Change::Profile(profile) => {
+                publishers.verify(&note).map_err(problem)?;
+                if self.is_published(&profile, note.text())? {
+                    return Ok(Admitted::Already(profile.id));
                 }
-                Change::Profile(profile) => {
-                    publishers.verify(&note).map_err(problem)?;
-                    if self.is_published(&profile, note.text())? {
-                        already.push(profile.id);
-                        continue;
-                    }
-                    self.check_conflict(&profile)?;
-                    profile.id
-                }
-            };
-            self.catalogue.add(index, bytes, self.chain)?;
-            self.entries.add(bytes.clone());
-            appended.push((id, index));
-        }
-        Ok((appended, already))
+                self.check_conflict(&profile)?;
+                self.catalogue.check_room(&profile)?;
+                profile.id
+            }
+        };
+        self.catalogue.add(index, bytes, self.chain)?;
+        self.entries.add(bytes.to_vec());
+        Ok(Admitted::Appended(id, index))
     }
 
     /// Takes up the next entries of somebody else's log, whose signatures were verified.

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::num::NonZero;
 use std::thread;
 
+use super::encoding::MAX_PROFILES;
 use crate::combination::Key;
 use crate::document::Problem;
 use crate::note::{self, Kind, Note, NoteError, Origin};
@@ -229,6 +230,20 @@ impl Catalogue {
         slots.sort_by_key(|slot| slot.place.index);
         slots.dedup_by_key(|slot| slot.place.index);
         slots.into_iter().filter(|slot| slot.is_live()).map(|slot| &slot.id).collect()
+    }
+
+    /// Refuses a profile under a key whose record is full, which a snapshot could not hold.
+    pub fn check_room(&self, profile: &Profile) -> Result<(), CatalogueError> {
+        let stays = |slot: &&Slot| slot.is_recorded() && profile.supersedes.as_ref() != Some(&slot.id);
+        let is_full = |key: &Key| {
+            let numbers = self.by_key.get(key).into_iter().flatten();
+            let slots = numbers.filter_map(|&number| self.slots.get(number as usize));
+            slots.filter(stays).count() >= MAX_PROFILES
+        };
+        if profile.keys().iter().any(is_full) {
+            return Err(CatalogueError::Crowded(profile.id.clone()));
+        }
+        Ok(())
     }
 
     /// Number of profiles ever published.
