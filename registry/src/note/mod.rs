@@ -12,6 +12,7 @@
 //! accepted here, Go accepts too. Source: C2SP signed-note; the domain line is capgate's own.
 
 mod domain;
+mod known;
 mod text;
 
 use std::fmt::Write;

@@ -115,8 +115,10 @@ impl<'a> Work<'a> {
                 profile.id
             }
         };
-        self.catalogue.add(index, bytes, self.chain)?;
-        self.entries.add(bytes.to_vec());
+        // Anybody can add a line in any name. One in that of a later publisher would speak against the entry from then on.
+        let entry = note.only_known(publishers.keys());
+        self.catalogue.add(index, &entry, self.chain)?;
+        self.entries.add(entry);
         Ok(Admitted::Appended(id, index))
     }
 

@@ -188,9 +188,32 @@ fn once(
         }
         Some(Err(e)) => return Err(e.into()),
     };
+    if let Some(ours) = ours.as_ref().filter(|_| !anew) {
+        check_rotated(to, ours, &theirs, threads)?;
+    }
     let copy = Copy { to, here, anew, threads };
     let fetched = take_over(source, &copy, &theirs, work, progress)?;
     Ok(synced(anchor, &theirs, fetched, true, anew))
+}
+
+/// Entries that are here already and that a newer version of the trust judges: they were verified under an older one.
+fn check_rotated(
+    to: &dyn StoreMut,
+    ours: &Ours,
+    theirs: &Theirs,
+    threads: NonZero<usize>,
+) -> Result<(), SyncError> {
+    let size = ours.latest.as_ref().map_or(0, |latest| latest.log_size);
+    let known = ours.latest.as_ref().map_or(0, |latest| latest.trust);
+    let Some(next) = theirs.chain.as_of(known.saturating_add(1)) else { return Ok(()) };
+    let reader = LogReader::new(to, size);
+    let first = next.current().log_index.min(size);
+    for at in (first..size).step_by(BATCH) {
+        let range = at..size.min(at.saturating_add(BATCH as u64));
+        let batch: Result<Vec<_>, _> = reader.entries(range).collect();
+        check_signatures(at, &batch.map_err(PublishError::from)?, &theirs.chain, threads)?;
+    }
+    Ok(())
 }
 
 /// What is brought to another state.
@@ -278,17 +301,19 @@ fn take_over(
         return Err(SyncError::Source(Doubt::Rollback(what)));
     }
     let checkpoint = theirs.checkpoint(&log)?;
-    for (version, note) in (1..).zip(&theirs.notes) {
-        put_once(copy.to, &trust_path(version), note)?;
+    for (version, note) in theirs.own_notes()? {
+        put_once(copy.to, &trust_path(version), &note)?;
     }
     if copy.anew {
         // It would say that the damaged tiles are complete.
         copy.to.remove(CHECKPOINT)?;
     }
-    work.commit_signed(&theirs.latest, &theirs.bytes, &checkpoint, &mut |_| {}).map_err(|e| match e {
-        PublishError::Foreign(what) => SyncError::Damaged(what),
-        e => e.into(),
-    })?;
+    work.commit_signed(&theirs.latest, &theirs.own_lines()?, &checkpoint, &mut |_| {}).map_err(
+        |e| match e {
+            PublishError::Foreign(what) => SyncError::Damaged(what),
+            e => e.into(),
+        },
+    )?;
     complete(copy.to, &theirs.chain, &theirs.latest)?;
     Ok(end.saturating_sub(first))
 }

@@ -199,8 +199,10 @@ impl Publishers<'_> {
         super::signers(note, &self.keys, 1)
     }
 
-    /// Tells by names alone whether enough of them are said to have signed. Entries of a log that was verified are told
-    /// apart by it: those that count, and those whose key was found to be stolen since.
+    /// Tells by names alone whether enough of them are said to have signed. Entries of a log that was verified under this
+    /// very chain are told apart by it: those that count, and those whose key was found to be stolen since. Where a version
+    /// takes force for entries that stand already, they are verified anew first, by whoever puts it in force and by whoever
+    /// follows: a name may have stood there before its key was known.
     pub fn are_named(&self, note: &Note, threshold: usize) -> bool {
         let named = |key: &&VerifierKey| note.signatures().iter().any(|signature| signature.is_named(key));
         let mut distinct: Vec<&[u8; 32]> = self.keys.iter().filter(named).map(VerifierKey::public).collect();

@@ -147,7 +147,7 @@ impl Audit<'_> {
         }
     }
 
-    /// A signature by nobody the trust knows says nothing, and nobody else would notice that it was changed.
+    /// A signature by nobody the trust knows says nothing, and whoever serves the file can add one: that breaks no registry.
     fn unknown_trust_signers(&self, notes: &[Vec<u8>], pin: &Hash, report: &mut Report) {
         for (version, bytes) in (1..).zip(notes) {
             let upto = notes.iter().take(usize::try_from(version).unwrap_or(usize::MAX)).map(Vec::as_slice);
@@ -155,8 +155,8 @@ impl Audit<'_> {
             let before = chain.previous().map(|trust| trust.root.keys.clone()).unwrap_or_default();
             let known: Vec<_> = chain.current().root.keys.iter().cloned().chain(before).collect();
             for signature in note.unknown_signers(&known) {
-                let what = format!("carries a signature by `{}`, who is no root key", signature.name());
-                report.fault(&trust_path(version), None, what);
+                let (path, name) = (trust_path(version), signature.name());
+                report.note(format!("`{path}` carries a signature by `{name}`, who is no root key"));
             }
         }
     }
@@ -180,8 +180,8 @@ impl Audit<'_> {
         }
         let note = self.store.read(latest::PATH, latest::MAX_BYTES).ok().and_then(|b| Note::parse(&b).ok());
         for signature in note.iter().flat_map(|note| note.unknown_signers(&chain.current().registry.keys)) {
-            let what = format!("carries a signature by `{}`, who is no registry key", signature.name());
-            report.fault(latest::PATH, None, what);
+            let (path, name) = (latest::PATH, signature.name());
+            report.note(format!("`{path}` carries a signature by `{name}`, who is no registry key"));
         }
         trust_age(&chain, now, report);
         report.version = Some(latest.version);
