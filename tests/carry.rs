@@ -241,3 +241,14 @@ fn what_upstream_says_of_its_profile_is_not_said_of_the_sites_own_of_that_id() {
     assert!(in_force.contains("one-name") && !in_force.contains("next-name"), "{in_force}");
     site.verified(&world);
 }
+
+#[test]
+fn attack_a_link_for_copies_of_other_registries_is_not_followed() {
+    let world = World::new();
+    let site = Site::new(&world);
+    fs::create_dir(world.path("victim")).unwrap();
+    std::os::unix::fs::symlink(world.path("victim"), world.path("site/.upstream")).unwrap();
+    let run = site.carry(&world, &format!("--from-root {}", world.root));
+    assert!(run.exit == 1 && run.err.contains("`.upstream` in it is a link"), "{}", run.err);
+    assert_eq!(fs::read_dir(world.path("victim")).unwrap().count(), 0);
+}

@@ -3,8 +3,9 @@
 //! A copy of the other registry is kept in the hidden part of this one's folder, by the digest of its first root: it
 //! remembers what was verified, so that the other one cannot turn time back either.
 
-use std::fs;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use capgate_registry::carry::{Carried, Known, Left, Selection, carry};
 use capgate_registry::keys::SigningKey;
@@ -23,6 +24,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::{Ui, progress};
 use crate::world::file;
 use crate::world::folder::Folder;
+use crate::world::place::Place;
 use crate::world::source::Source;
 use crate::world::threads;
 
@@ -59,8 +61,8 @@ pub fn run(ui: &Ui, args: &PublishArgs, from: &str) -> Outcome {
 
 /// The trust of the other registry is named once; from then on its address says which it is.
 fn pin(plan: &Plan, from: &str, named: Option<Hash>) -> Result<Hash, Failure> {
-    let path = place(plan, from);
-    let known = match file::read(&path, MAX_PIN) {
+    let path = copies(plan)?.join(name_of(from));
+    let known = match file::read_shared(&path, MAX_PIN) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).trim().parse::<Hash>().ok(),
         Err(_) => None,
     };
@@ -77,16 +79,23 @@ fn pin(plan: &Plan, from: &str, named: Option<Hash>) -> Result<Hash, Failure> {
     }
 }
 
-fn copies(plan: &Plan) -> PathBuf {
-    plan.path().join(COPIES)
+/// The folder of the copies, which is made where there is none. A link in its place is not followed.
+fn copies(plan: &Plan) -> Result<PathBuf, Failure> {
+    let made = Place::open(plan.path()).and_then(|place| place.within(OsStr::new(COPIES)));
+    made.map_err(|e| unusable(plan.path(), &e))?;
+    Ok(plan.path().join(COPIES))
 }
 
-fn place(plan: &Plan, from: &str) -> PathBuf {
-    copies(plan).join(format!("{}.root", Hash::of(from.as_bytes())))
+fn unusable(path: &Path, e: &io::Error) -> Failure {
+    Failure::failed(format!("the folder `{}` cannot be used: {e}", path.display()))
+}
+
+fn name_of(from: &str) -> String {
+    format!("{}.root", Hash::of(from.as_bytes()))
 }
 
 fn remember_pin(plan: &Plan, from: &str, pin: Hash) -> Result<(), Failure> {
-    let path = place(plan, from);
+    let path = copies(plan)?.join(name_of(from));
     if path.exists() {
         return Ok(());
     }
@@ -96,9 +105,10 @@ fn remember_pin(plan: &Plan, from: &str, pin: Hash) -> Result<(), Failure> {
 
 /// Brings the copy of the other registry up to date.
 fn follow(plan: &Plan, from: &str, pin: Hash) -> Result<Folder, Failure> {
-    let path = copies(plan).join(pin.to_string());
-    fs::create_dir_all(&path)
-        .map_err(|e| Failure::failed(format!("the folder `{}` cannot be made: {e}", path.display())))?;
+    let all = copies(plan)?;
+    let path = all.join(pin.to_string());
+    let made = Place::open(&all).and_then(|place| place.within(OsStr::new(&pin.to_string())));
+    made.map_err(|e| unusable(&all, &e))?;
     let copy = Folder::new(&path);
     let _lock = opened::lock(&copy)?;
     let source = Source::open(from)?;

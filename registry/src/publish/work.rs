@@ -136,6 +136,22 @@ impl<'a> Work<'a> {
         Ok(append(&reader, &self.old_root, self.entries.new_entries())?)
     }
 
+    /// Root of the first `size` entries, of those that were in the log and those that were taken up. The new ones are hashed
+    /// here, whatever somebody's tiles say.
+    pub fn root_at(&self, size: u64) -> Result<Hash, PublishError> {
+        let reader = LogReader::new(self.store, self.old_size);
+        if size <= self.old_size {
+            return Ok(merkle::root(&reader, size)?);
+        }
+        let new = self.entries.new_entries();
+        let missing = || StoreError::io("log", io::Error::other(format!("it has fewer than {size} entries")));
+        let more = usize::try_from(size - self.old_size).ok().and_then(|more| new.get(..more));
+        let peaks = merkle::peaks(&reader, self.old_size)?;
+        let mut tree = merkle::Frontier::from_peaks(self.old_size, peaks).ok_or_else(missing)?;
+        more.ok_or_else(missing)?.iter().for_each(|entry| tree.push(merkle::leaf_hash(entry)));
+        Ok(tree.root())
+    }
+
     /// Steps 2 to 4 for a publication that was signed elsewhere, if its own log leads to it.
     pub fn commit_signed(
         &self,

@@ -174,7 +174,9 @@ fn once(
     let here = ours.as_ref().and_then(|ours| ours.latest.as_ref());
     judge_age(&theirs.latest, &theirs.chain, &remembering(anchor, here)).map_err(|doubt| {
         // A log that contradicts the one here is more than an old one.
-        here.and_then(|here| fork::shorter(to, here, &theirs)).unwrap_or(SyncError::Source(doubt))
+        here.and_then(|here| fork::shorter(to, here, &theirs))
+            .or_else(|| fork::as_seen(&anchor.seen, &theirs))
+            .unwrap_or(SyncError::Source(doubt))
     })?;
     let whole = here.is_none_or(|here| is_whole(to, here));
     if here == Some(&theirs.latest) && whole {
@@ -191,7 +193,7 @@ fn once(
     if let Some(ours) = ours.as_ref().filter(|_| !anew) {
         check_rotated(to, ours, &theirs, threads)?;
     }
-    let copy = Copy { to, here, anew, threads };
+    let copy = Copy { to, here, seen: &anchor.seen, anew, threads };
     let fetched = take_over(source, &copy, &theirs, work, progress)?;
     Ok(synced(anchor, &theirs, fetched, true, anew))
 }
@@ -221,6 +223,8 @@ struct Copy<'a> {
     to: &'a dyn StoreMut,
     /// What is in force there.
     here: Option<&'a Latest>,
+    /// What its owner has seen, which may be more.
+    seen: &'a Seen,
     /// Whether it is damaged, so that all of it is written again.
     anew: bool,
     threads: NonZero<usize>,
@@ -292,8 +296,11 @@ fn take_over(
         return Err(fork::explain(copy.to, &log, copy.here, theirs));
     }
     // What replaces a damaged copy must still continue what that copy had signed.
-    if let Some(here) = copy.here.filter(|_| copy.anew) {
-        fork::refuse(&log, here, theirs)?;
+    let here = copy.here.filter(|_| copy.anew).map(|here| (here.log_size, here.log_root));
+    // So must what replaces a copy that is lost, or older than what was seen.
+    let seen = copy.seen.log_root.map(|root| (copy.seen.log_size, root)).filter(|(size, _)| *size <= end);
+    for before in here.into_iter().chain(seen) {
+        fork::refuse(&work, &log, before, theirs)?;
     }
     // One version says one thing; whoever signed it twice may not have the first one replaced.
     if copy.here.is_some_and(|here| here.version == theirs.latest.version && *here != theirs.latest) {
