@@ -199,7 +199,7 @@ fn each(
         let standing = Standing::of(&entry, index, chain).map_err(wrong)?;
         let kind = if matches!(change, Change::Profile(_)) { Kind::Profile } else { Kind::Revocation };
         let body = note::body(note.text(), kind, chain.origin()).map_err(|e| wrong(e.to_string()))?;
-        take(change, standing == Standing::Counts, body);
+        take(change, standing.counts(), body);
     }
     Ok(())
 }

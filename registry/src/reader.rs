@@ -259,7 +259,7 @@ impl Reader {
         let what = format!("the revocation at log index {index}");
         self.check_index(index, &what)?;
         let note = Note::parse(bytes).map_err(|e| note_doubt(&what, &e))?;
-        self.chain.publishers_at(index).verify_any(&note).map_err(|e| note_doubt(&what, &e))?;
+        self.chain.publishers_then(index).verify_any(&note).map_err(|e| note_doubt(&what, &e))?;
         match Change::read(&note, self.chain.origin()) {
             Ok(Change::Revocation(revocation)) if revocation.revokes == profile.id => Ok(revocation),
             Ok(_) => Err(Doubt::Corrupt(format!("{what} revokes something else"))),

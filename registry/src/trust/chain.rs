@@ -169,6 +169,23 @@ impl Chain {
         };
         Publishers { threshold: role.threshold, keys }
     }
+
+    /// The keys under which the log entry at `index` was logged: the same, with those that were found to be in foreign
+    /// hands since.
+    ///
+    /// What takes a grant away is judged by them. Otherwise naming a key as compromised, from an index on that is low
+    /// enough to be sure, would put back in force what its owner had found to be harmful.
+    pub fn publishers_then(&self, index: u64) -> Publishers<'_> {
+        let role = &self.at(index).publisher;
+        Publishers { threshold: role.threshold, keys: Cow::Borrowed(role.keys.as_slice()) }
+    }
+
+    /// The chain as it would be if `next`, which nobody has signed yet, followed: to show what it would change.
+    pub fn if_followed_by(&self, next: Trust) -> Self {
+        let mut chain = self.clone();
+        chain.earlier.push(std::mem::replace(&mut chain.current, next));
+        chain
+    }
 }
 
 /// Whose signatures count for one log entry.

@@ -130,7 +130,7 @@ fn audit_log(
 }
 
 fn describe(entry: &[u8], index: u64, chain: &Chain) -> Result<New, String> {
-    let counts = Standing::of(entry, index, chain)? == Standing::Counts;
+    let counts = Standing::of(entry, index, chain)?.counts();
     let note = Note::parse(entry).map_err(|e| e.to_string())?;
     let (what, id) = match Change::read(&note, chain.origin()).map_err(|e| e.to_string())? {
         Change::Profile(profile) => ("published", profile.id),
