@@ -307,6 +307,26 @@ fn attack_an_old_snapshot_does_not_bring_back_what_a_thief_signed() {
 }
 
 #[test]
+fn a_version_that_ended_or_is_still_to_come_is_not_put_in_force() {
+    let world = World::new();
+    let ended = Trust { expires: world.now, ..draft(&world) };
+    let ended = Trust { issued: time("2026-11-01T00:00:00Z"), ..ended };
+    let to_come = Trust { issued: time("2026-12-02T00:00:00Z"), ..draft(&world) };
+    for version in [ended, to_come] {
+        let refused = rotate(&world, &world.store, &signed(&version, &[&root()]), &world.registry);
+        assert!(matches!(refused, Err(RotateError::NotNow { version: 2, .. })), "{refused:?}");
+        assert!(!world.store.files.borrow().contains_key("trust/2.note"));
+    }
+    // Put there all the same, `verify` says that no reader believes it.
+    let to_come = Trust { issued: time("2026-12-02T00:00:00Z"), ..draft(&world) };
+    world.store.set("trust/2.note", signed(&to_come, &[&root()]));
+    world.publish_to(&world.store, &[], true).unwrap();
+    let report = world.verify();
+    assert!(report.is_ahead(world.now) && !report.is_ahead(time("2026-12-02T00:00:00Z")), "{report:?}");
+    assert!(matches!(world.open(), Err(Doubt::ClockBehind(_))));
+}
+
+#[test]
 fn what_was_compromised_stays_so_and_is_in_no_role() {
     let world = World::new();
     let stolen = key("stolen.test", 66);

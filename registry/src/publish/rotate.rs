@@ -8,6 +8,8 @@
 //!
 //! Between 2 and 3 readers go on with the version that `latest.note` names. Whoever publishes next completes 3.
 
+use jiff::Timestamp;
+
 use super::{Publication, PublishError, Terms, publish, signers};
 use crate::latest::Latest;
 use crate::log::LogReader;
@@ -17,7 +19,7 @@ use crate::reader::{read_chain, read_latest, trust_path};
 use crate::record::Doubt;
 use crate::snapshot::Standing;
 use crate::store::StoreMut;
-use crate::trust::{Chain, MAX_BYTES, TrustError};
+use crate::trust::{Chain, MAX_BYTES, Trust, TrustError};
 
 /// Says why the next version of the trust was not put in force.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +43,18 @@ pub enum RotateError {
         version: u64,
         /// Where it takes force.
         log_index: u64,
+    },
+    /// No reader would believe anything under it now.
+    #[error("version {version} counts from {issued} to {expires}, and it is {now}")]
+    NotNow {
+        /// The version.
+        version: u64,
+        /// When it was made.
+        issued: Timestamp,
+        /// When it ends.
+        expires: Timestamp,
+        /// The time.
+        now: Timestamp,
     },
     /// What is in force could not be read, or the publication that puts the version in force failed.
     #[error(transparent)]
@@ -72,6 +86,10 @@ pub fn rotate(
         return Ok(publish(store, pin, &[], &Terms { renew: true, ..*terms }, progress)?);
     }
     let next = chain.clone().extend(note)?;
+    let Trust { version, issued, expires, .. } = *next.current();
+    if terms.now < issued || expires <= terms.now {
+        return Err(RotateError::NotNow { version, issued, expires, now: terms.now });
+    }
     signers(&next.current().registry, terms.keys)?;
     if let Some(latest) = in_force(store, &chain)? {
         refuse_disowned(store, &next, &latest)?;

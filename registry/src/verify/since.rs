@@ -58,6 +58,7 @@ fn run(audit: &mut Audit<'_>, pin: &Hash, earlier: &[u8], now: Timestamp, report
     report.origin = Some(newest.origin().to_string());
     let Some((chain, latest)) = audit.latest(&newest, now, report) else { return };
     report.trust_version = Some(chain.current().version);
+    report.trust_issued = Some(chain.current().issued);
     report.trust_expires = Some(chain.current().expires);
     let earlier = match of_any_version(earlier, &newest) {
         Ok(earlier) => earlier,

@@ -127,6 +127,8 @@ fn failed(error: &RotateError, registry: &Path) -> Failure {
         },
         RotateError::Disowned { .. } => Failure::invalid(error.to_string())
             .help("the log grew since it was drafted: edit the draft again, and have it signed anew"),
+        RotateError::NotNow { .. } => Failure::invalid(error.to_string())
+            .help("edit the draft again, `capgate trust draft --days 365`, and have it signed anew; or set the clock"),
         RotateError::Trust(
             TrustError::NotPinned { .. } | TrustError::Version { .. } | TrustError::Signature { .. },
         ) => Failure::invalid(error.to_string()),
