@@ -9,11 +9,14 @@ use capgate_policy::line::{Circumstances, Line, Stage};
 use capgate_policy::site::{MAX_POLICY, SiteDoubt, SitePolicy};
 use capgate_registry::combination::{Hex, Sha256Digest};
 use capgate_registry::document::{Problem, position};
+use capgate_registry::latest;
+use capgate_registry::log::CHECKPOINT;
 use capgate_registry::merkle::Hash;
 use capgate_registry::proof::{self, Proof};
-use capgate_registry::reader::{Anchor, Reader, Seen};
+use capgate_registry::reader::{Anchor, Reader, Seen, trust_path};
 use capgate_registry::record::{Doubt, Lookup, View};
 use capgate_registry::seen;
+use capgate_registry::store::Store;
 use jiff::Timestamp;
 
 use crate::prefix::{Prefix, Unsafe};
@@ -48,8 +51,11 @@ impl State {
         let registry = read_pin(prefix).and_then(|pin| {
             let seen = seen.clone()?.unwrap_or_default();
             let anchor = Anchor { pin, seen, now };
-            match Reader::open(&prefix.registry(), &anchor) {
-                Err(missing @ Doubt::Missing(_)) => read_proof(prefix, &anchor).unwrap_or(Err(missing)),
+            let registry = prefix.registry();
+            match Reader::open(&registry, &anchor) {
+                Err(missing @ Doubt::Missing(_)) if was_never_there(&registry) => {
+                    read_proof(prefix, &anchor).unwrap_or(Err(missing))
+                }
                 opened => opened,
             }
         });
@@ -86,6 +92,12 @@ impl State {
             seen: self.seen,
         })
     }
+}
+
+/// A registry of which a part is lost is damaged, and is not passed over for an older proof.
+fn was_never_there(registry: &dyn Store) -> bool {
+    let parts = [latest::PATH, CHECKPOINT, &trust_path(1)];
+    parts.iter().all(|part| registry.open(part).is_err_and(|e| e.is_not_found()))
 }
 
 /// Where no registry is installed, a proof may answer for one program, under the same rules.
