@@ -13,7 +13,7 @@ use std::thread;
 
 use crate::latest::Latest;
 use crate::log::{CHECKPOINT, LogError, LogReader, Tile};
-use crate::merkle::Hash;
+use crate::merkle::{Hash, Hashes, node_hash};
 use crate::note::Note;
 use crate::publish::work::Work;
 use crate::publish::{PublishError, complete};
@@ -182,7 +182,8 @@ fn once(
     if here == Some(&theirs.latest) && whole {
         return Ok(synced(anchor, &theirs, 0, false, false));
     }
-    let loaded = if whole { Some(Work::load(to, &theirs.chain, here, threads)) } else { None };
+    let sound = whole && here.is_none_or(|here| tiles_hold(to, here));
+    let loaded = if sound { Some(Work::load(to, &theirs.chain, here, threads)) } else { None };
     let (work, anew) = match loaded {
         Some(Ok(work)) => (work, false),
         None | Some(Err(PublishError::Log(_) | PublishError::Store(_) | PublishError::Catalogue(_))) => {
@@ -268,6 +269,21 @@ fn is_whole(to: &dyn StoreMut, here: &Latest) -> bool {
     };
     let snapshot = || crate::reader::open_snapshot(to, here).is_ok();
     to.open(CHECKPOINT).is_ok() && Tile::all(here.log_size).all(is_there) && leads_there() && snapshot()
+}
+
+/// Tells whether every hash of every tile is that of the tile below. With the root that they lead to and the entries, which
+/// are read when something is added, nothing in a log can be another than it was.
+fn tiles_hold(to: &dyn StoreMut, here: &Latest) -> bool {
+    let reader = LogReader::new(to, here.log_size);
+    let holds = |level: u8, index: u64| {
+        let half = |index| reader.hash(level - 1, index).ok();
+        let (left, right) = (half(index * 2), half(index * 2 + 1));
+        let above = left.zip(right).map(|(left, right)| node_hash(&left, &right));
+        above.is_some() && above == reader.hash(level, index).ok()
+    };
+    let levels =
+        (8..64).step_by(8).map_while(|level| Some((level, here.log_size >> level)).filter(|of| of.1 > 0));
+    levels.into_iter().all(|(level, width)| (0..width).all(|index| holds(level, index)))
 }
 
 fn take_over(
