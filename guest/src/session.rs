@@ -13,7 +13,7 @@ use capgate_registry::latest;
 use capgate_registry::log::CHECKPOINT;
 use capgate_registry::merkle::Hash;
 use capgate_registry::proof::{self, Proof};
-use capgate_registry::reader::{Anchor, Reader, Seen, trust_path};
+use capgate_registry::reader::{Anchor, Reader, Seen, trust_path, version_floor};
 use capgate_registry::record::{Doubt, Lookup, View};
 use capgate_registry::seen;
 use capgate_registry::store::Store;
@@ -65,7 +65,7 @@ impl State {
         let seen = seen
             .ok()
             .flatten()
-            .and_then(|seen| Some(decide::Seen { version: seen.version, time: seen.time? }));
+            .and_then(|seen| Some(decide::Seen { version: floor(&seen, &registry), time: seen.time? }));
         Self { registry, site, host, seen, log }
     }
 
@@ -91,6 +91,14 @@ impl State {
             now,
             seen: self.seen,
         })
+    }
+}
+
+/// The lowest version that is no rollback, as the registry itself was judged.
+fn floor(seen: &Seen, registry: &Result<Reader, Doubt>) -> u64 {
+    match registry {
+        Ok(reader) => version_floor(seen, reader.chain(), reader.latest()),
+        Err(_) => seen.version,
     }
 }
 

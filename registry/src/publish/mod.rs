@@ -77,6 +77,11 @@ pub enum PublishError {
         /// The live one.
         other: ProfileId,
     },
+    /// There is no version after the one that was published last.
+    #[error(
+        "version {0} is the last that there can be: who signed it holds a registry key that must not be trusted any more"
+    )]
+    LastVersion(u64),
     /// There is a registry already.
     #[error("there is a registry already: `{0}` exists")]
     Exists(String),

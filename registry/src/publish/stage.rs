@@ -8,7 +8,7 @@ use std::io;
 
 use super::PublishError;
 use crate::keys::SigningKey;
-use crate::latest::Latest;
+use crate::latest::{Latest, PLAUSIBLE_VERSION};
 use crate::log::{CHECKPOINT, Checkpoint, Extension, LogReader, append};
 use crate::merkle;
 use crate::note::{self, Note, NoteError};
@@ -224,6 +224,7 @@ fn is_stale(path: &str, latest: &Latest) -> bool {
     let version = name.split_once('-').and_then(|(version, _)| version.parse::<u64>().ok());
     version.is_some_and(|version| {
         version.saturating_add(1) < latest.version
+            || (version > PLAUSIBLE_VERSION && latest.version <= PLAUSIBLE_VERSION)
             || (version == latest.version && path != latest.snapshot_path())
     })
 }

@@ -6,7 +6,7 @@ use std::num::NonZero;
 use super::{LogEntries, PublishError, Terms, encode_noted, signers, stage};
 use crate::combination::Key;
 use crate::keys::SigningKey;
-use crate::latest::{self, Latest};
+use crate::latest::{self, LAST_VERSION, Latest, PLAUSIBLE_VERSION};
 use crate::log::{Extension, LogError, LogReader, append};
 use crate::merkle::{self, Hash};
 use crate::note::{self, Kind, Note, Origin};
@@ -222,7 +222,7 @@ impl<'a> Work<'a> {
     pub fn commit(&self, terms: &Terms<'_>, progress: &mut dyn FnMut(u64)) -> Result<Latest, PublishError> {
         let signers = signers(&self.chain.current().registry, terms.keys)?;
         let extension = self.extend()?;
-        let version = self.old.map_or(0, |latest| latest.version).saturating_add(1);
+        let version = self.next_version()?;
         let (compiled, _) = self.compile(version, progress)?;
         let latest = Latest {
             version,
@@ -239,6 +239,19 @@ impl<'a> Work<'a> {
         let note = sign_latest(&latest, self.chain.origin(), &signers)?;
         self.swap(&note)?;
         Ok(latest)
+    }
+
+    /// One more than before. A version that only a thief can have signed is followed by version 1, once the registry key that
+    /// signed it is taken out.
+    fn next_version(&self) -> Result<u64, PublishError> {
+        let Some(old) = self.old else { return Ok(1) };
+        let epoch = |version| self.chain.registry_epoch(version);
+        let taken_out = epoch(self.chain.current().version) > epoch(old.trust);
+        match old.version {
+            version if version > PLAUSIBLE_VERSION && taken_out => Ok(1),
+            version if version >= LAST_VERSION => Err(PublishError::LastVersion(version)),
+            version => Ok(version + 1),
+        }
     }
 
     /// The bytes that the swap will replace must still be those that were read at the start.

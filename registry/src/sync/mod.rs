@@ -7,22 +7,24 @@
 
 mod fork;
 mod source;
+mod whole;
 
 use std::num::NonZero;
 use std::thread;
 
 use crate::latest::Latest;
-use crate::log::{CHECKPOINT, LogError, LogReader, Tile};
-use crate::merkle::{Hash, Hashes, node_hash};
+use crate::log::{CHECKPOINT, LogError, LogReader};
+use crate::merkle::Hash;
 use crate::note::Note;
 use crate::publish::work::Work;
 use crate::publish::{PublishError, complete};
-use crate::reader::{Anchor, Seen, judge_age, read_chain, read_latest, trust_path};
+use crate::reader::{Anchor, Seen, judge_age, read_chain, read_latest, trust_path, version_floor};
 use crate::record::Doubt;
 use crate::snapshot::Standing;
 use crate::store::{Store, StoreError, StoreMut};
 use crate::trust::{Chain, MAX_BYTES as MAX_TRUST};
 use source::Theirs;
+use whole::{is_whole, tiles_hold};
 
 /// How often a source that changes while it is read is read again.
 const ATTEMPTS: usize = 5;
@@ -172,7 +174,7 @@ fn once(
     }
     let theirs = Theirs::read(source, ours.as_ref().map(|ours| &ours.chain), anchor)?;
     let here = ours.as_ref().and_then(|ours| ours.latest.as_ref());
-    judge_age(&theirs.latest, &theirs.chain, &remembering(anchor, here)).map_err(|doubt| {
+    judge_age(&theirs.latest, &theirs.chain, &remembering(anchor, here, &theirs.chain)).map_err(|doubt| {
         // A log that contradicts the one here is more than an old one.
         here.and_then(|here| fork::shorter(to, here, &theirs))
             .or_else(|| fork::as_seen(&anchor.seen, &theirs))
@@ -232,9 +234,12 @@ struct Copy<'a> {
 }
 
 /// What its owner has seen, and what this copy shows that it was given.
-fn remembering(anchor: &Anchor, here: Option<&Latest>) -> Anchor {
+fn remembering(anchor: &Anchor, here: Option<&Latest>, chain: &Chain) -> Anchor {
     let mut seen = anchor.seen;
-    if let Some(here) = here.filter(|here| here.version >= seen.version) {
+    // One that was restored from before a registry key was taken out says nothing about versions since.
+    let is_earlier = |here: &Latest| chain.registry_epoch(here.trust) < chain.registry_epoch(seen.trust);
+    let is_newer = |here: &Latest| !is_earlier(here) && here.version >= version_floor(&seen, chain, here);
+    if let Some(here) = here.filter(|here| is_newer(here)) {
         seen.version = here.version;
         seen.root = Some(here.root);
         seen.trust = seen.trust.max(here.trust);
@@ -258,32 +263,6 @@ fn synced(anchor: &Anchor, theirs: &Theirs, fetched: u64, changed: bool, repaire
         time: anchor.seen.time.into_iter().chain([latest.issued, theirs.chain.current().issued]).max(),
     };
     Synced { latest, fetched, changed, repaired, seen }
-}
-
-/// Tells whether every file of a copy is there and the hashes lead to its roots. Where not, it is made anew.
-fn is_whole(to: &dyn StoreMut, here: &Latest) -> bool {
-    let is_there = |tile: Tile| to.open(&tile.path()).or_else(|_| to.open(&tile.full().path())).is_ok();
-    let leads_there = || {
-        let reader = LogReader::new(to, here.log_size);
-        crate::merkle::root(&reader, here.log_size).is_ok_and(|root| root == here.log_root)
-    };
-    let snapshot = || crate::reader::open_snapshot(to, here).is_ok();
-    to.open(CHECKPOINT).is_ok() && Tile::all(here.log_size).all(is_there) && leads_there() && snapshot()
-}
-
-/// Tells whether every hash of every tile is that of the tile below. With the root that they lead to and the entries, which
-/// are read when something is added, nothing in a log can be another than it was.
-fn tiles_hold(to: &dyn StoreMut, here: &Latest) -> bool {
-    let reader = LogReader::new(to, here.log_size);
-    let holds = |level: u8, index: u64| {
-        let half = |index| reader.hash(level - 1, index).ok();
-        let (left, right) = (half(index * 2), half(index * 2 + 1));
-        let above = left.zip(right).map(|(left, right)| node_hash(&left, &right));
-        above.is_some() && above == reader.hash(level, index).ok()
-    };
-    let levels =
-        (8..64).step_by(8).map_while(|level| Some((level, here.log_size >> level)).filter(|of| of.1 > 0));
-    levels.into_iter().all(|(level, width)| (0..width).all(|index| holds(level, index)))
 }
 
 fn take_over(
@@ -319,7 +298,10 @@ fn take_over(
         fork::refuse(&work, &log, before, theirs)?;
     }
     // One version says one thing; whoever signed it twice may not have the first one replaced.
-    if copy.here.is_some_and(|here| here.version == theirs.latest.version && *here != theirs.latest) {
+    let epoch = |latest: &Latest| theirs.chain.registry_epoch(latest.trust);
+    let is_same =
+        |here: &Latest| here.version == theirs.latest.version && epoch(here) == epoch(&theirs.latest);
+    if copy.here.is_some_and(|here| is_same(here) && *here != theirs.latest) {
         let what = format!("version {} is not the one that was seen", theirs.latest.version);
         return Err(SyncError::Source(Doubt::Rollback(what)));
     }

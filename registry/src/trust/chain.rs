@@ -180,6 +180,21 @@ impl Chain {
         Publishers { threshold: role.threshold, keys: Cow::Borrowed(role.keys.as_slice()) }
     }
 
+    /// The version of the trust that last took a registry key out, as seen from `version`; 1 where none did.
+    ///
+    /// Whoever had that key may have signed any number as the version of a snapshot, the last one even. So versions are
+    /// compared only among those that were signed since: The Update Framework recovers from a fast-forward likewise
+    /// (specification, 5.3.11).
+    pub fn registry_epoch(&self, version: u64) -> u64 {
+        let versions = || self.earlier.iter().chain([&self.current]).filter(|trust| trust.version <= version);
+        let takes_one_out = |(before, after): &(&Trust, &Trust)| {
+            let stays = |key: &VerifierKey| after.registry.keys.iter().any(|k| k.public() == key.public());
+            !before.registry.keys.iter().all(stays)
+        };
+        let last = versions().zip(versions().skip(1)).filter(takes_one_out).last();
+        last.map_or(1, |(_, after)| after.version)
+    }
+
     /// The chain as it would be if `next`, which nobody has signed yet, followed: to show what it would change.
     pub fn if_followed_by(&self, next: Trust) -> Self {
         let mut chain = self.clone();
