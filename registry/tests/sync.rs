@@ -118,7 +118,9 @@ fn only_what_is_new_is_fetched_and_no_listing_is_needed() {
     );
     let unchanged = Counted { store: &world.store, reads: RefCell::default() };
     assert!(!follow(&world, &unchanged, &copy).unwrap().changed);
-    assert_eq!(unchanged.reads.into_inner().len(), 3, "latest.note and the trust");
+    let names: Vec<String> = unchanged.reads.into_inner().into_iter().map(|(path, _)| path).collect();
+    // Witnesses may have cosigned the checkpoint since.
+    assert_eq!(names, ["snapshot/latest.note", "trust/1.note", "trust/2.note", "log/checkpoint"]);
 }
 
 #[test]

@@ -219,11 +219,14 @@ impl Plan {
         let done = loop {
             let held = to.lock()?;
             let base = self.base(to);
-            let done = base.map(|base| work(&Layered::new(to.store(), &self.folder, base)));
+            let done = base.clone().map(|base| work(&Layered::new(to.store(), &self.folder, base)));
             drop(held);
             tried += 1;
+            let has_moved = || base.as_ref().is_some_and(|base| has_moved(to, base.as_deref()));
             match done {
-                Some(Err(e)) if !e.is_conflict() || tried == ATTEMPTS => return Err(NotDone::Refused(e)),
+                Some(Err(e)) if tried == ATTEMPTS || !(e.is_conflict() || has_moved()) => {
+                    return Err(NotDone::Refused(e));
+                }
                 Some(Ok(done)) => break done,
                 None if tried == ATTEMPTS => {
                     let message =
@@ -247,6 +250,12 @@ impl Plan {
         }
         Ok(done)
     }
+}
+
+/// Tells whether somebody published on top of what was to be built on: then whatever failed may be due to that, since files
+/// that an earlier publication staged are taken away by the next.
+fn has_moved(to: &Published, base: Option<&[u8]>) -> bool {
+    to.store().read(latest::PATH, latest::MAX_BYTES).is_ok_and(|now| Some(now.as_slice()) != base)
 }
 
 /// The time at which a registry is judged that is about to be changed: one that expired is renewed by that, and must all

@@ -5,14 +5,17 @@ pub mod bundle;
 pub mod clock;
 pub mod file;
 pub mod folder;
+pub mod http;
 pub mod keyfile;
 pub mod layered;
 pub mod machine;
 pub mod ops;
 pub mod place;
 pub mod processes;
+pub mod remote;
 pub mod signals;
 pub mod source;
+mod tls;
 
 /// How many threads may work at once.
 pub fn threads() -> std::num::NonZero<usize> {

@@ -34,7 +34,7 @@ use work::{Admitted, Work};
 
 pub(crate) use entries::LogEntries;
 pub use rotate::{RotateError, rotate};
-pub(crate) use stage::{MAX_CHECKPOINT, encode_noted};
+pub(crate) use stage::{MAX_CHECKPOINT, complete_own, encode_noted, staged_checkpoint};
 pub use stage::{Overlay, committed_log, complete, verified_checkpoint};
 
 /// How long `latest.note` is believed unless it is said otherwise.
@@ -113,6 +113,9 @@ pub enum PublishError {
     /// Somebody else's publication says something else than its own log leads to.
     #[error("{0}")]
     Foreign(String),
+    /// What was cosigned is not what is in force any more.
+    #[error("somebody published while the witnesses were asked: what they cosigned is not in force any more")]
+    Superseded,
     /// The staged entries of an interrupted publication are gone or damaged.
     #[error("an interrupted publication cannot be completed: {0}")]
     Staged(String),
@@ -264,7 +267,7 @@ fn put_in_force(
         return Ok(Publication { latest: latest.clone(), appended, already, completed, changed: false });
     }
     let latest = work.commit(terms, progress)?;
-    complete(store, &chain, &latest)?;
+    complete_own(store, &chain, &latest)?;
     Ok(Publication { latest, appended, already, completed, changed: true })
 }
 

@@ -14,13 +14,18 @@ use crate::merkle;
 use crate::note::{self, Note, NoteError};
 use crate::store::{Listed, ReadAt, Store, StoreError, StoreMut};
 use crate::trust::Chain;
+use crate::witness::keeping_cosignatures;
 
 /// Most bytes of staged entries that are read.
 const MAX_STAGED: u64 = 1 << 30;
 /// Most bytes of a checkpoint.
 pub(crate) const MAX_CHECKPOINT: u64 = 16 * 1024;
 
+const FIRST: &[u8] = b"capgate staged v1\n";
+
+/// A renewal adds no entry, so what witnesses said of the log before still holds, and is kept.
 pub(super) fn encode(
+    store: &dyn Store,
     chain: &Chain,
     latest: &Latest,
     old_size: u64,
@@ -31,7 +36,8 @@ pub(super) fn encode(
         Checkpoint { origin: chain.origin().clone(), size: latest.log_size, root: latest.log_root };
     let note = note::sign(&checkpoint.to_text(), keys)
         .map_err(|source| PublishError::Note { what: CHECKPOINT.into(), source })?;
-    Ok(encode_noted(&note, old_size, entries))
+    let standing = store.read(CHECKPOINT, MAX_CHECKPOINT).unwrap_or_default();
+    Ok(encode_noted(&keeping_cosignatures(&note, &standing), old_size, entries))
 }
 
 /// The same with a checkpoint that is signed already.
@@ -45,6 +51,23 @@ pub(crate) fn encode_noted(checkpoint: &[u8], old_size: u64, entries: &[Vec<u8>]
     bytes
 }
 
+/// The signed checkpoint in front of what was staged for `latest`, whatever follows it; its signatures are not looked at.
+pub(crate) fn staged_checkpoint(store: &dyn Store, latest: &Latest) -> Option<Vec<u8>> {
+    let file = store.open(&latest.staged_path()).ok()?;
+    let read = |offset: u64, length: u64| {
+        let length = length.min(file.size().checked_sub(offset)?);
+        let mut bytes = vec![0; usize::try_from(length).ok()?];
+        file.read_exact_at(&mut bytes, offset).ok().map(|()| bytes)
+    };
+    // Longer than the three lines can be.
+    let head = read(0, 64)?;
+    let (_, rest) = take_number(head.strip_prefix(FIRST)?)?;
+    let (length, rest) = take_number(rest)?;
+    let offset = u64::try_from(head.len().checked_sub(rest.len())?).ok()?;
+    let checkpoint = read(offset, Some(length).filter(|&length| length <= MAX_CHECKPOINT)?)?;
+    (checkpoint.len() as u64 == length).then_some(checkpoint)
+}
+
 struct Staged {
     old_size: u64,
     checkpoint: Vec<u8>,
@@ -52,7 +75,7 @@ struct Staged {
 }
 
 fn decode(bytes: &[u8]) -> Option<Staged> {
-    let rest = bytes.strip_prefix(b"capgate staged v1\n")?;
+    let rest = bytes.strip_prefix(FIRST)?;
     let (old_size, rest) = take_number(rest)?;
     let (length, rest) = take_number(rest)?;
     let (checkpoint, mut rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
@@ -72,18 +95,25 @@ fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     (number.to_string() == text).then_some((number, bytes.get(end + 1..)?))
 }
 
+/// The checkpoint at its standard place.
+struct Standing {
+    checkpoint: Checkpoint,
+    bytes: Vec<u8>,
+}
+
 /// Reads the checkpoint at its standard place and checks its signature; `None` where there is none yet.
 ///
 /// It may be older than a rotation of the registry keys, so every version of the trust may vouch for it: all that it is
 /// used for is to be continued.
-fn standing_checkpoint(store: &dyn Store, chain: &Chain) -> Result<Option<Checkpoint>, PublishError> {
+fn standing_checkpoint(store: &dyn Store, chain: &Chain) -> Result<Option<Standing>, PublishError> {
     match store.read(CHECKPOINT, MAX_CHECKPOINT) {
         Ok(bytes) => {
             let newest = verified_checkpoint(&bytes, chain);
             let earlier = (1..chain.current().version).rev().filter_map(|version| chain.as_of(version));
             let by_earlier =
                 || earlier.into_iter().find_map(|chain| verified_checkpoint(&bytes, &chain).ok());
-            newest.or_else(|e| by_earlier().ok_or(e)).map(Some)
+            let checkpoint = newest.or_else(|e| by_earlier().ok_or(e))?;
+            Ok(Some(Standing { checkpoint, bytes }))
         }
         Err(e) if e.is_not_found() => Ok(None),
         Err(e) => Err(e.into()),
@@ -108,14 +138,16 @@ pub fn verified_checkpoint(bytes: &[u8], chain: &Chain) -> Result<Checkpoint, Pu
 pub struct Remainder {
     extension: Extension,
     checkpoint: Vec<u8>,
+    /// The checkpoint that this one follows; `None` where there is none yet.
+    before: Option<Vec<u8>>,
 }
 
 /// Finds what the publication of `latest` has yet to write; `None` when it is complete.
 fn remainder(store: &dyn Store, chain: &Chain, latest: &Latest) -> Result<Option<Remainder>, PublishError> {
     let path = latest.staged_path();
     let standing = standing_checkpoint(store, chain)?;
-    let is_standing =
-        standing.as_ref().is_some_and(|c| c.size == latest.log_size && c.root == latest.log_root);
+    let is_same = |c: &Checkpoint| c.size == latest.log_size && c.root == latest.log_root;
+    let is_standing = standing.as_ref().is_some_and(|standing| is_same(&standing.checkpoint));
     let bytes = match store.read(&path, MAX_STAGED) {
         Err(e) if e.is_not_found() && is_standing => return Ok(None),
         read => read?,
@@ -130,13 +162,14 @@ fn remainder(store: &dyn Store, chain: &Chain, latest: &Latest) -> Result<Option
         return Err(malformed("has another checkpoint than its name"));
     }
     let reader = LogReader::new(store, staged.old_size);
-    check_consistent(&reader, standing.as_ref())?;
+    check_consistent(&reader, standing.as_ref().map(|standing| &standing.checkpoint))?;
     let old_root = merkle::root(&reader, staged.old_size)?;
     let extension = append(&reader, &old_root, &staged.entries)?;
     if extension.root != latest.log_root || extension.size != latest.log_size {
         return Err(malformed("does not lead to the root that was signed"));
     }
-    Ok(Some(Remainder { extension, checkpoint: staged.checkpoint }))
+    let before = standing.map(|standing| standing.bytes);
+    Ok(Some(Remainder { extension, checkpoint: staged.checkpoint, before }))
 }
 
 /// What was signed before must be a prefix of what is signed next: a log never signs two histories.
@@ -170,7 +203,7 @@ pub(super) fn restore_checkpoint(
         Checkpoint { origin: chain.origin().clone(), size: latest.log_size, root: latest.log_root };
     let note = note::sign(&checkpoint.to_text(), keys)
         .map_err(|source| PublishError::Note { what: CHECKPOINT.into(), source })?;
-    store.put(CHECKPOINT, &note)?;
+    store.swap(CHECKPOINT, None, &note)?;
     Ok(true)
 }
 
@@ -185,11 +218,13 @@ fn signed_anew(
     let Some(staged) = decode(staged) else { return Ok(None) };
     let is_same = |c: &Checkpoint| c.size == latest.log_size && c.root == latest.log_root;
     let is_sound = verified_checkpoint(&staged.checkpoint, chain).is_ok_and(|c| is_same(&c));
-    if !is_sound || store.read(CHECKPOINT, MAX_CHECKPOINT)? == staged.checkpoint {
+    let before = store.read(CHECKPOINT, MAX_CHECKPOINT)?;
+    let checkpoint = keeping_cosignatures(&staged.checkpoint, &before);
+    if !is_sound || before == checkpoint {
         return Ok(None);
     }
     let extension = Extension { files: Vec::new(), size: latest.log_size, root: latest.log_root };
-    Ok(Some(Remainder { extension, checkpoint: staged.checkpoint }))
+    Ok(Some(Remainder { extension, checkpoint, before: Some(before) }))
 }
 
 /// Writes what the publication of `latest` left to write and removes what nobody reads any more. Returns whether
@@ -200,7 +235,11 @@ pub fn complete(store: &dyn StoreMut, chain: &Chain, latest: &Latest) -> Result<
         for (path, bytes) in &remainder.extension.files {
             store.put(path, bytes)?;
         }
-        store.put(CHECKPOINT, &remainder.checkpoint)?;
+        // Where there is no lock, others may have completed this and gone on: theirs is never put back.
+        match store.swap(CHECKPOINT, remainder.before.as_deref(), &remainder.checkpoint) {
+            Err(StoreError::Conflict { .. }) if is_overtaken(store, chain, latest) => {}
+            done => done?,
+        }
     }
     for Listed { path, .. } in store.list()? {
         if is_stale(&path, latest) {
@@ -208,6 +247,28 @@ pub fn complete(store: &dyn StoreMut, chain: &Chain, latest: &Latest) -> Result<
         }
     }
     Ok(remainder.is_some())
+}
+
+/// Completes what was committed a moment ago. Where there is no lock, somebody who published on top of it may have done so
+/// already and taken away what was staged.
+pub(crate) fn complete_own(store: &dyn StoreMut, chain: &Chain, latest: &Latest) -> Result<(), PublishError> {
+    match complete(store, chain, latest) {
+        Err(PublishError::Store(StoreError::NotFound { .. }) | PublishError::Fork { .. })
+            if is_overtaken(store, chain, latest) =>
+        {
+            Ok(())
+        }
+        done => done.map(drop),
+    }
+}
+
+/// Tells whether the log that `latest` commits is complete: the checkpoint at its standard place is that one or a later one.
+fn is_overtaken(store: &dyn Store, chain: &Chain, latest: &Latest) -> bool {
+    let standing = standing_checkpoint(store, chain).ok().flatten();
+    standing.is_some_and(|Standing { checkpoint, .. }| {
+        checkpoint.size > latest.log_size
+            || (checkpoint.size == latest.log_size && checkpoint.root == latest.log_root)
+    })
 }
 
 /// Tells whether a file was staged, or is a snapshot older than the one before `latest`. That one stays, since a

@@ -6,30 +6,33 @@
 //! signatures of the source in place of our own: a stop anywhere leaves the old or the new registry.
 
 mod fork;
+mod signatures;
 mod source;
 mod whole;
+mod witnesses;
 
 use std::num::NonZero;
-use std::thread;
 
-use crate::latest::Latest;
+use crate::latest::{self, Latest};
 use crate::log::{CHECKPOINT, LogError, LogReader};
 use crate::merkle::Hash;
 use crate::note::Note;
 use crate::publish::work::Work;
-use crate::publish::{PublishError, complete};
+use crate::publish::{PublishError, complete, complete_own};
 use crate::reader::{Anchor, Seen, judge_age, read_chain, read_latest, trust_path, version_floor};
 use crate::record::Doubt;
-use crate::snapshot::Standing;
 use crate::store::{Store, StoreError, StoreMut};
 use crate::trust::{Chain, MAX_BYTES as MAX_TRUST};
+use crate::witness::Quorum;
+use signatures::{check_rotated, check_signatures};
 use source::Theirs;
 use whole::{is_whole, tiles_hold};
 
 /// How often a source that changes while it is read is read again.
 const ATTEMPTS: usize = 5;
-/// Entries that are verified at once.
+/// Entries that are verified at once, and bytes of them.
 const BATCH: usize = 16 * 1024;
+const BATCH_BYTES: usize = 64 << 20;
 
 /// Says why nothing was taken over. What was there stays as it was.
 #[derive(Debug, thiserror::Error)]
@@ -116,18 +119,39 @@ pub fn sync(
     threads: NonZero<usize>,
     progress: &mut Progress<'_>,
 ) -> Result<Synced, SyncError> {
+    sync_witnessed(source, to, anchor, None, threads, progress)
+}
+
+/// The same for a site that demands witnesses: what they have not cosigned replaces nothing.
+pub fn sync_witnessed(
+    source: &dyn Store,
+    to: &dyn StoreMut,
+    anchor: &Anchor,
+    demand: Option<&Quorum>,
+    threads: NonZero<usize>,
+    progress: &mut Progress<'_>,
+) -> Result<Synced, SyncError> {
     let mut last = SyncError::Moving(String::new());
     for _ in 0..ATTEMPTS {
-        match once(source, to, anchor, threads, progress) {
+        let mut read = Vec::new();
+        match once(source, to, anchor, demand, threads, progress, &mut read) {
             // What was named a moment ago is gone: somebody published meanwhile.
             Err(SyncError::Fetch(StoreError::NotFound { path })) => {
                 last = SyncError::Moving(format!("`{path}` is missing"));
             }
             Err(e @ SyncError::Moving(_)) => last = e,
+            // Files of two publications contradict each other, and nobody is to blame.
+            Err(e @ SyncError::Damaged(_)) if has_moved(source, &read) => {
+                last = SyncError::Moving(e.to_string());
+            }
             done => return done,
         }
     }
     Err(last)
+}
+
+fn has_moved(source: &dyn Store, read: &[u8]) -> bool {
+    source.read(latest::PATH, latest::MAX_BYTES).is_ok_and(|now| !read.is_empty() && now != read)
 }
 
 /// What is here.
@@ -165,14 +189,17 @@ fn once(
     source: &dyn Store,
     to: &dyn StoreMut,
     anchor: &Anchor,
+    demand: Option<&Quorum>,
     threads: NonZero<usize>,
     progress: &mut Progress<'_>,
+    read: &mut Vec<u8>,
 ) -> Result<Synced, SyncError> {
     let ours = Ours::read(to, &anchor.pin)?;
     if let Some(ours) = &ours {
         ours.finish(to);
     }
     let theirs = Theirs::read(source, ours.as_ref().map(|ours| &ours.chain), anchor)?;
+    read.clone_from(&theirs.bytes);
     let here = ours.as_ref().and_then(|ours| ours.latest.as_ref());
     judge_age(&theirs.latest, &theirs.chain, &remembering(anchor, here, &theirs.chain)).map_err(|doubt| {
         // A log that contradicts the one here is more than an old one.
@@ -182,6 +209,7 @@ fn once(
     })?;
     let whole = here.is_none_or(|here| is_whole(to, here));
     if here == Some(&theirs.latest) && whole {
+        witnesses::follow(source, to, &theirs, demand)?;
         return Ok(synced(anchor, &theirs, 0, false, false));
     }
     let sound = whole && here.is_none_or(|here| tiles_hold(to, here));
@@ -196,29 +224,9 @@ fn once(
     if let Some(ours) = ours.as_ref().filter(|_| !anew) {
         check_rotated(to, ours, &theirs, threads)?;
     }
-    let copy = Copy { to, here, seen: &anchor.seen, anew, threads };
+    let copy = Copy { to, here, seen: &anchor.seen, demand, anew, threads };
     let fetched = take_over(source, &copy, &theirs, work, progress)?;
     Ok(synced(anchor, &theirs, fetched, true, anew))
-}
-
-/// Entries that are here already and that a newer version of the trust judges: they were verified under an older one.
-fn check_rotated(
-    to: &dyn StoreMut,
-    ours: &Ours,
-    theirs: &Theirs,
-    threads: NonZero<usize>,
-) -> Result<(), SyncError> {
-    let size = ours.latest.as_ref().map_or(0, |latest| latest.log_size);
-    let known = ours.latest.as_ref().map_or(0, |latest| latest.trust);
-    let Some(next) = theirs.chain.as_of(known.saturating_add(1)) else { return Ok(()) };
-    let reader = LogReader::new(to, size);
-    let first = next.current().log_index.min(size);
-    for at in (first..size).step_by(BATCH) {
-        let range = at..size.min(at.saturating_add(BATCH as u64));
-        let batch: Result<Vec<_>, _> = reader.entries(range).collect();
-        check_signatures(at, &batch.map_err(PublishError::from)?, &theirs.chain, threads)?;
-    }
-    Ok(())
 }
 
 /// What is brought to another state.
@@ -228,6 +236,8 @@ struct Copy<'a> {
     here: Option<&'a Latest>,
     /// What its owner has seen, which may be more.
     seen: &'a Seen,
+    /// The witnesses that its site demands.
+    demand: Option<&'a Quorum>,
     /// Whether it is damaged, so that all of it is written again.
     anew: bool,
     threads: NonZero<usize>,
@@ -273,19 +283,24 @@ fn take_over(
     progress: &mut Progress<'_>,
 ) -> Result<u64, SyncError> {
     let log = theirs.log(source)?;
+    if copy.here.is_none() {
+        // There is no history that this one could contradict, so nothing is fetched that will be refused.
+        witnesses::checked(copy.to, theirs, &log, copy.demand)?;
+    }
     let (first, end) = (work.old_size(), theirs.latest.log_size);
     let reader = LogReader::new(&log, end);
     let mut at = first;
     while at < end {
-        let upto = end.min(at.saturating_add(BATCH as u64));
-        let mut batch = Vec::new();
-        for index in at..upto {
-            batch.push(reader.entry(index).map_err(fetch_error)?);
-            progress(index.saturating_sub(first) + 1, end.saturating_sub(first));
+        let (from, mut batch, mut bytes) = (at, Vec::new(), 0);
+        while at < end && batch.len() < BATCH && bytes < BATCH_BYTES {
+            let entry = reader.entry(at).map_err(fetch_error)?;
+            bytes += entry.len();
+            batch.push(entry);
+            at += 1;
+            progress(at.saturating_sub(first), end.saturating_sub(first));
         }
-        check_signatures(at, &batch, &theirs.chain, copy.threads)?;
-        work.take(batch, copy.threads).map_err(|e| foreign(at, e))?;
-        at = upto;
+        check_signatures(from, &batch, &theirs.chain, copy.threads)?;
+        work.take(batch, copy.threads).map_err(|e| foreign(from, e))?;
     }
     if work.extend()?.root != theirs.latest.log_root {
         return Err(fork::explain(copy.to, &log, copy.here, theirs));
@@ -305,7 +320,7 @@ fn take_over(
         let what = format!("version {} is not the one that was seen", theirs.latest.version);
         return Err(SyncError::Source(Doubt::Rollback(what)));
     }
-    let checkpoint = theirs.checkpoint(&log)?;
+    let checkpoint = witnesses::checked(copy.to, theirs, &log, copy.demand)?;
     for (version, note) in theirs.own_notes()? {
         put_once(copy.to, &trust_path(version), &note)?;
     }
@@ -319,7 +334,7 @@ fn take_over(
             e => e.into(),
         },
     )?;
-    complete(copy.to, &theirs.chain, &theirs.latest)?;
+    complete_own(copy.to, &theirs.chain, &theirs.latest)?;
     Ok(end.saturating_sub(first))
 }
 
@@ -358,27 +373,4 @@ fn foreign(first: u64, error: PublishError) -> SyncError {
         }
         e => e.into(),
     }
-}
-
-fn check_signatures(
-    first: u64,
-    entries: &[Vec<u8>],
-    chain: &Chain,
-    threads: NonZero<usize>,
-) -> Result<(), SyncError> {
-    let check = |(first, share): (u64, &[Vec<u8>])| {
-        (first..).zip(share).try_for_each(|(index, entry)| {
-            Standing::of(entry, index, chain).map(drop).map_err(|what| SyncError::Entry { index, what })
-        })
-    };
-    let width = entries.len().div_ceil(threads.get()).max(1);
-    thread::scope(|scope| {
-        let start =
-            |share| thread::Builder::new().spawn_scoped(scope, move || check(share)).map_err(|_| share);
-        let work: Vec<_> = (first..).step_by(width).zip(entries.chunks(width)).map(start).collect();
-        work.into_iter().try_for_each(|started| match started {
-            Ok(thread) => thread.join().unwrap_or_else(|_| Err(SyncError::Moving("a thread stopped".into()))),
-            Err(share) => check(share),
-        })
-    })
 }

@@ -8,7 +8,8 @@ mod target;
 use std::path::Path;
 
 use capgate_registry::reader::Anchor;
-use capgate_registry::sync::{SyncError, Synced, sync};
+use capgate_registry::record::Doubt;
+use capgate_registry::sync::{SyncError, Synced, sync_witnessed};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
@@ -77,9 +78,18 @@ fn follow(ui: &Ui, args: &SyncArgs, target: &Target) -> Result<Synced, Failure> 
     let source = Source::open(&args.source)?;
     let _lock = opened::lock(target.folder())?;
     let anchor = Anchor { pin: target.pin(), seen: target.seen()?, now: clock::now(args.now) };
+    let demand = target.demand()?;
     let bar = progress::counter("entries fetched:");
-    let done =
-        sync(source.store(), target.folder(), &anchor, threads(), &mut |done, _| bar.set_position(done));
+    let done = sync_witnessed(
+        source.store(),
+        target.folder(),
+        &anchor,
+        demand.as_ref(),
+        threads(),
+        &mut |done, _| {
+            bar.set_position(done);
+        },
+    );
     bar.finish_and_clear();
     let done = done.map_err(|e| failed(&e, &args.source, target.root()))?;
     target.remember(&done.seen)?;
@@ -129,6 +139,7 @@ pub fn failed(error: &SyncError, source: &str, copy: &Path) -> Failure {
                 Err(e) => failure.help(format!("the evidence cannot be kept: {e}")),
             }
         }
+        SyncError::Source(doubt @ Doubt::Missing(_)) => opened::doubted_at(doubt, source),
         SyncError::Source(doubt) => Failure { message, ..opened::doubted(doubt, copy) },
         SyncError::Here(_) => Failure::invalid(message)
             .help("remove that folder if the digest given with `--root` is right, and sync again"),
