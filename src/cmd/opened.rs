@@ -132,6 +132,9 @@ pub fn not_published(error: &PublishError, registry: &Path) -> Failure {
             Failure::failed(message).help("give more keys with `--key` or `--registry-key`")
         }
         PublishError::Note { source: NoteError::Sign(_), .. } => Failure::failed(message),
+        PublishError::LastVersion(_) => Failure::invalid(message).help(
+            "take that key out with `capgate trust remove-key`: versions begin anew with the rotation (docs/maintaining.md)",
+        ),
         PublishError::ClockBehind { .. } => Failure::failed(message).help("set the clock of this machine"),
         PublishError::Exists(_) => Failure::failed(message)
             .help("choose another folder, or put profiles into this one with `capgate publish`"),

@@ -142,11 +142,30 @@ impl Plan {
         notes: &[Vec<u8>],
         terms: &Terms<'_>,
     ) -> Result<Result<Publication, PublishError>, Failure> {
+        self.publish_with(ui, |store, root, progress| publish::publish(store, root, notes, terms, progress))
+    }
+
+    /// Publishes those of the notes that fit, and returns the position of each other one, with the reason.
+    pub fn publish_what_fits(
+        &mut self,
+        ui: &Ui,
+        notes: &[Vec<u8>],
+        terms: &Terms<'_>,
+    ) -> Result<(Publication, Vec<(usize, PublishError)>), Failure> {
+        let done = self.publish_with(ui, |store, root, progress| {
+            publish::publish_what_fits(store, root, notes, terms, progress)
+        })?;
+        done.map_err(|e| opened::not_published(&e, &self.path))
+    }
+
+    fn publish_with<T>(
+        &mut self,
+        ui: &Ui,
+        work: impl Fn(&dyn StoreMut, &Hash, &mut dyn FnMut(u64)) -> Result<T, PublishError>,
+    ) -> Result<Result<T, PublishError>, Failure> {
         let bar = progress::counter("records compiled:");
         let root = self.root;
-        let done = self.commit(ui, |store| {
-            publish::publish(store, &root, notes, terms, &mut |done| bar.set_position(done))
-        });
+        let done = self.commit(ui, |store| work(store, &root, &mut |done| bar.set_position(done)));
         bar.finish_and_clear();
         match done {
             Ok(done) => Ok(Ok(done)),

@@ -148,7 +148,7 @@ CASES = [
     Case("a registry older than seen", "registry-rollback", put("seen", memory(2))),
     Case("an expired registry", "registry-expired", published=-31 * DAY),
     Case("a changed snapshot", "registry-corrupt", lambda g: g.change(g.snapshot(), flip)),
-    Case("a registry that no witness has seen", "registry-unwitnessed", site=edit(site(""), "host_keys", f"{WITNESSES}host_keys")),
+    Case("a registry that no witness has seen", "registry-unwitnessed", site=WITNESSES + site("")),
     Case("a policy that others can write", "site-unreadable", mode("site.toml", 0o622)),
     Case("a policy with an unknown key", "site-malformed", site=site("[demnad]\nsamples = 3\n")),
     Case("no word about virtual machines", "fact-virtual-machine-missing", sysctl("kern.hv_vmm_present", None)),

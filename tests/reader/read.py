@@ -141,8 +141,11 @@ class Registry:
         need(chain, "no trust")
         return chain
 
+    def publishers_then(self, index):
+        return role([trust for trust in self.chain if trust["log_index"] <= index][-1], "publisher")
+
     def publishers_at(self, index):
-        keys, threshold = role([trust for trust in self.chain if trust["log_index"] <= index][-1], "publisher")
+        keys, threshold = self.publishers_then(index)
         stolen = [entry["key"] for entry in self.chain[-1].get("compromised", []) if entry["from"] <= index]
         return [key for key in keys if key not in stolen], threshold
 
@@ -226,7 +229,7 @@ class Registry:
             if revoked == 1:
                 index, length = u(record[at : at + 8]), u(record[at + 8 : at + 10])
                 note, at = record[at + 10 : at + 10 + length], at + 10 + length
-                publishers, _ = self.publishers_at(index)
+                publishers, _ = self.publishers_then(index)
                 revocation = body(open_note(note, [(publishers, 1)]), "revocation", self.origin)
                 need(revocation["revokes"] == profile["id"], "revokes another")
             yield profile, revoked == 1

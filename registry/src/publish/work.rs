@@ -6,7 +6,7 @@ use std::num::NonZero;
 use super::{LogEntries, PublishError, Terms, encode_noted, signers, stage};
 use crate::combination::Key;
 use crate::keys::SigningKey;
-use crate::latest::{self, Latest};
+use crate::latest::{self, LAST_VERSION, Latest, PLAUSIBLE_VERSION};
 use crate::log::{Extension, LogError, LogReader, append};
 use crate::merkle::{self, Hash};
 use crate::note::{self, Kind, Note, Origin};
@@ -18,6 +18,14 @@ use crate::trust::Chain;
 
 /// Entries of the log that are in memory at once while it is read.
 const BATCH: usize = 16 * 1024;
+
+/// What became of one note.
+pub(crate) enum Admitted {
+    /// It is the entry at this index.
+    Appended(ProfileId, u64),
+    /// It was published before, with the same content.
+    Already(ProfileId),
+}
 
 /// A publication in progress.
 pub(crate) struct Work<'a> {
@@ -86,39 +94,32 @@ impl<'a> Work<'a> {
         Ok(Self { store, chain, old, old_size, old_root, catalogue, entries })
     }
 
-    /// Checks every note and takes up those that are new.
-    #[allow(clippy::type_complexity, reason = "the two lists are named where they are used")]
-    pub fn admit(
-        &mut self,
-        notes: &[Vec<u8>],
-    ) -> Result<(Vec<(ProfileId, u64)>, Vec<ProfileId>), PublishError> {
-        let (mut appended, mut already) = (Vec::new(), Vec::new());
-        for (position, bytes) in notes.iter().enumerate() {
-            let what = format!("note {}", position + 1);
-            let problem = |source| PublishError::Note { what: what.clone(), source };
-            let note = Note::parse(bytes).map_err(problem)?;
-            let index = self.old_size + self.entries.added() as u64;
-            let publishers = self.chain.publishers_at(index);
-            let id = match Change::read(&note, self.chain.origin())? {
-                Change::Revocation(revocation) => {
-                    publishers.verify_any(&note).map_err(problem)?;
-                    revocation.revokes
+    /// Checks a note and takes it up, if it is new. Nothing of one that is refused is kept.
+    pub fn admit(&mut self, position: usize, bytes: &[u8]) -> Result<Admitted, PublishError> {
+        let problem = |source| PublishError::Note { what: format!("note {}", position + 1), source };
+        let note = Note::parse(bytes).map_err(problem)?;
+        let index = self.old_size + self.entries.added() as u64;
+        let publishers = self.chain.publishers_at(index);
+        let id = match Change::read(&note, self.chain.origin())? {
+            Change::Revocation(revocation) => {
+                publishers.verify_any(&note).map_err(problem)?;
+                revocation.revokes
+            }
+            Change::Profile(profile) => {
+                publishers.verify(&note).map_err(problem)?;
+                if self.is_published(&profile, note.text())? {
+                    return Ok(Admitted::Already(profile.id));
                 }
-                Change::Profile(profile) => {
-                    publishers.verify(&note).map_err(problem)?;
-                    if self.is_published(&profile, note.text())? {
-                        already.push(profile.id);
-                        continue;
-                    }
-                    self.check_conflict(&profile)?;
-                    profile.id
-                }
-            };
-            self.catalogue.add(index, bytes, self.chain)?;
-            self.entries.add(bytes.clone());
-            appended.push((id, index));
-        }
-        Ok((appended, already))
+                self.check_conflict(&profile)?;
+                self.catalogue.check_room(&profile)?;
+                profile.id
+            }
+        };
+        // Anybody can add a line in any name. One in that of a later publisher would speak against the entry from then on.
+        let entry = note.only_known(publishers.keys());
+        self.catalogue.add(index, &entry, self.chain)?;
+        self.entries.add(entry);
+        Ok(Admitted::Appended(id, index))
     }
 
     /// Takes up the next entries of somebody else's log, whose signatures were verified.
@@ -133,6 +134,22 @@ impl<'a> Work<'a> {
     pub fn extend(&self) -> Result<Extension, PublishError> {
         let reader = LogReader::new(self.store, self.old_size);
         Ok(append(&reader, &self.old_root, self.entries.new_entries())?)
+    }
+
+    /// Root of the first `size` entries, of those that were in the log and those that were taken up. The new ones are hashed
+    /// here, whatever somebody's tiles say.
+    pub fn root_at(&self, size: u64) -> Result<Hash, PublishError> {
+        let reader = LogReader::new(self.store, self.old_size);
+        if size <= self.old_size {
+            return Ok(merkle::root(&reader, size)?);
+        }
+        let new = self.entries.new_entries();
+        let missing = || StoreError::io("log", io::Error::other(format!("it has fewer than {size} entries")));
+        let more = usize::try_from(size - self.old_size).ok().and_then(|more| new.get(..more));
+        let peaks = merkle::peaks(&reader, self.old_size)?;
+        let mut tree = merkle::Frontier::from_peaks(self.old_size, peaks).ok_or_else(missing)?;
+        more.ok_or_else(missing)?.iter().for_each(|entry| tree.push(merkle::leaf_hash(entry)));
+        Ok(tree.root())
     }
 
     /// Steps 2 to 4 for a publication that was signed elsewhere, if its own log leads to it.
@@ -205,7 +222,7 @@ impl<'a> Work<'a> {
     pub fn commit(&self, terms: &Terms<'_>, progress: &mut dyn FnMut(u64)) -> Result<Latest, PublishError> {
         let signers = signers(&self.chain.current().registry, terms.keys)?;
         let extension = self.extend()?;
-        let version = self.old.map_or(0, |latest| latest.version).saturating_add(1);
+        let version = self.next_version()?;
         let (compiled, _) = self.compile(version, progress)?;
         let latest = Latest {
             version,
@@ -229,6 +246,19 @@ impl<'a> Work<'a> {
         let note = sign_latest(&latest, self.chain.origin(), &signers)?;
         self.swap(&note)?;
         Ok(latest)
+    }
+
+    /// One more than before. A version that only a thief can have signed is followed by version 1, once the registry key that
+    /// signed it is taken out.
+    fn next_version(&self) -> Result<u64, PublishError> {
+        let Some(old) = self.old else { return Ok(1) };
+        let epoch = |version| self.chain.registry_epoch(version);
+        let taken_out = epoch(self.chain.current().version) > epoch(old.trust);
+        match old.version {
+            version if version > PLAUSIBLE_VERSION && taken_out => Ok(1),
+            version if version >= LAST_VERSION => Err(PublishError::LastVersion(version)),
+            version => Ok(version + 1),
+        }
     }
 
     /// The bytes that the swap will replace must still be those that were read at the start.

@@ -6,25 +6,27 @@
 //! signatures of the source in place of our own: a stop anywhere leaves the old or the new registry.
 
 mod fork;
+mod signatures;
 mod source;
+mod whole;
 mod witnesses;
 
 use std::num::NonZero;
-use std::thread;
 
 use crate::latest::{self, Latest};
-use crate::log::{CHECKPOINT, LogError, LogReader, Tile};
+use crate::log::{CHECKPOINT, LogError, LogReader};
 use crate::merkle::Hash;
 use crate::note::Note;
 use crate::publish::work::Work;
 use crate::publish::{PublishError, complete, complete_own};
-use crate::reader::{Anchor, Seen, judge_age, read_chain, read_latest, trust_path};
+use crate::reader::{Anchor, Seen, judge_age, read_chain, read_latest, trust_path, version_floor};
 use crate::record::Doubt;
-use crate::snapshot::Standing;
 use crate::store::{Store, StoreError, StoreMut};
 use crate::trust::{Chain, MAX_BYTES as MAX_TRUST};
 use crate::witness::Quorum;
+use signatures::{check_rotated, check_signatures};
 use source::Theirs;
+use whole::{is_whole, tiles_hold};
 
 /// How often a source that changes while it is read is read again.
 const ATTEMPTS: usize = 5;
@@ -199,16 +201,19 @@ fn once(
     let theirs = Theirs::read(source, ours.as_ref().map(|ours| &ours.chain), anchor)?;
     read.clone_from(&theirs.bytes);
     let here = ours.as_ref().and_then(|ours| ours.latest.as_ref());
-    judge_age(&theirs.latest, &theirs.chain, &remembering(anchor, here)).map_err(|doubt| {
+    judge_age(&theirs.latest, &theirs.chain, &remembering(anchor, here, &theirs.chain)).map_err(|doubt| {
         // A log that contradicts the one here is more than an old one.
-        here.and_then(|here| fork::shorter(to, here, &theirs)).unwrap_or(SyncError::Source(doubt))
+        here.and_then(|here| fork::shorter(to, here, &theirs))
+            .or_else(|| fork::as_seen(&anchor.seen, &theirs))
+            .unwrap_or(SyncError::Source(doubt))
     })?;
     let whole = here.is_none_or(|here| is_whole(to, here));
     if here == Some(&theirs.latest) && whole {
         witnesses::follow(source, to, &theirs, demand)?;
         return Ok(synced(anchor, &theirs, 0, false, false));
     }
-    let loaded = if whole { Some(Work::load(to, &theirs.chain, here, threads)) } else { None };
+    let sound = whole && here.is_none_or(|here| tiles_hold(to, here));
+    let loaded = if sound { Some(Work::load(to, &theirs.chain, here, threads)) } else { None };
     let (work, anew) = match loaded {
         Some(Ok(work)) => (work, false),
         None | Some(Err(PublishError::Log(_) | PublishError::Store(_) | PublishError::Catalogue(_))) => {
@@ -216,7 +221,10 @@ fn once(
         }
         Some(Err(e)) => return Err(e.into()),
     };
-    let copy = Copy { to, here, demand, anew, threads };
+    if let Some(ours) = ours.as_ref().filter(|_| !anew) {
+        check_rotated(to, ours, &theirs, threads)?;
+    }
+    let copy = Copy { to, here, seen: &anchor.seen, demand, anew, threads };
     let fetched = take_over(source, &copy, &theirs, work, progress)?;
     Ok(synced(anchor, &theirs, fetched, true, anew))
 }
@@ -226,6 +234,8 @@ struct Copy<'a> {
     to: &'a dyn StoreMut,
     /// What is in force there.
     here: Option<&'a Latest>,
+    /// What its owner has seen, which may be more.
+    seen: &'a Seen,
     /// The witnesses that its site demands.
     demand: Option<&'a Quorum>,
     /// Whether it is damaged, so that all of it is written again.
@@ -234,9 +244,12 @@ struct Copy<'a> {
 }
 
 /// What its owner has seen, and what this copy shows that it was given.
-fn remembering(anchor: &Anchor, here: Option<&Latest>) -> Anchor {
+fn remembering(anchor: &Anchor, here: Option<&Latest>, chain: &Chain) -> Anchor {
     let mut seen = anchor.seen;
-    if let Some(here) = here.filter(|here| here.version >= seen.version) {
+    // One that was restored from before a registry key was taken out says nothing about versions since.
+    let is_earlier = |here: &Latest| chain.registry_epoch(here.trust) < chain.registry_epoch(seen.trust);
+    let is_newer = |here: &Latest| !is_earlier(here) && here.version >= version_floor(&seen, chain, here);
+    if let Some(here) = here.filter(|here| is_newer(here)) {
         seen.version = here.version;
         seen.root = Some(here.root);
         seen.trust = seen.trust.max(here.trust);
@@ -260,17 +273,6 @@ fn synced(anchor: &Anchor, theirs: &Theirs, fetched: u64, changed: bool, repaire
         time: anchor.seen.time.into_iter().chain([latest.issued, theirs.chain.current().issued]).max(),
     };
     Synced { latest, fetched, changed, repaired, seen }
-}
-
-/// Tells whether every file of a copy is there and the hashes lead to its roots. Where not, it is made anew.
-fn is_whole(to: &dyn StoreMut, here: &Latest) -> bool {
-    let is_there = |tile: Tile| to.open(&tile.path()).or_else(|_| to.open(&tile.full().path())).is_ok();
-    let leads_there = || {
-        let reader = LogReader::new(to, here.log_size);
-        crate::merkle::root(&reader, here.log_size).is_ok_and(|root| root == here.log_root)
-    };
-    let snapshot = || crate::reader::open_snapshot(to, here).is_ok();
-    to.open(CHECKPOINT).is_ok() && Tile::all(here.log_size).all(is_there) && leads_there() && snapshot()
 }
 
 fn take_over(
@@ -304,26 +306,34 @@ fn take_over(
         return Err(fork::explain(copy.to, &log, copy.here, theirs));
     }
     // What replaces a damaged copy must still continue what that copy had signed.
-    if let Some(here) = copy.here.filter(|_| copy.anew) {
-        fork::refuse(&log, here, theirs)?;
+    let here = copy.here.filter(|_| copy.anew).map(|here| (here.log_size, here.log_root));
+    // So must what replaces a copy that is lost, or older than what was seen.
+    let seen = copy.seen.log_root.map(|root| (copy.seen.log_size, root)).filter(|(size, _)| *size <= end);
+    for before in here.into_iter().chain(seen) {
+        fork::refuse(&work, &log, before, theirs)?;
     }
     // One version says one thing; whoever signed it twice may not have the first one replaced.
-    if copy.here.is_some_and(|here| here.version == theirs.latest.version && *here != theirs.latest) {
+    let epoch = |latest: &Latest| theirs.chain.registry_epoch(latest.trust);
+    let is_same =
+        |here: &Latest| here.version == theirs.latest.version && epoch(here) == epoch(&theirs.latest);
+    if copy.here.is_some_and(|here| is_same(here) && *here != theirs.latest) {
         let what = format!("version {} is not the one that was seen", theirs.latest.version);
         return Err(SyncError::Source(Doubt::Rollback(what)));
     }
     let checkpoint = witnesses::checked(copy.to, theirs, &log, copy.demand)?;
-    for (version, note) in (1..).zip(&theirs.notes) {
-        put_once(copy.to, &trust_path(version), note)?;
+    for (version, note) in theirs.own_notes()? {
+        put_once(copy.to, &trust_path(version), &note)?;
     }
     if copy.anew {
         // It would say that the damaged tiles are complete.
         copy.to.remove(CHECKPOINT)?;
     }
-    work.commit_signed(&theirs.latest, &theirs.bytes, &checkpoint, &mut |_| {}).map_err(|e| match e {
-        PublishError::Foreign(what) => SyncError::Damaged(what),
-        e => e.into(),
-    })?;
+    work.commit_signed(&theirs.latest, &theirs.own_lines()?, &checkpoint, &mut |_| {}).map_err(
+        |e| match e {
+            PublishError::Foreign(what) => SyncError::Damaged(what),
+            e => e.into(),
+        },
+    )?;
     complete_own(copy.to, &theirs.chain, &theirs.latest)?;
     Ok(end.saturating_sub(first))
 }
@@ -363,27 +373,4 @@ fn foreign(first: u64, error: PublishError) -> SyncError {
         }
         e => e.into(),
     }
-}
-
-fn check_signatures(
-    first: u64,
-    entries: &[Vec<u8>],
-    chain: &Chain,
-    threads: NonZero<usize>,
-) -> Result<(), SyncError> {
-    let check = |(first, share): (u64, &[Vec<u8>])| {
-        (first..).zip(share).try_for_each(|(index, entry)| {
-            Standing::of(entry, index, chain).map(drop).map_err(|what| SyncError::Entry { index, what })
-        })
-    };
-    let width = entries.len().div_ceil(threads.get()).max(1);
-    thread::scope(|scope| {
-        let start =
-            |share| thread::Builder::new().spawn_scoped(scope, move || check(share)).map_err(|_| share);
-        let work: Vec<_> = (first..).step_by(width).zip(entries.chunks(width)).map(start).collect();
-        work.into_iter().try_for_each(|started| match started {
-            Ok(thread) => thread.join().unwrap_or_else(|_| Err(SyncError::Moving("a thread stopped".into()))),
-            Err(share) => check(share),
-        })
-    })
 }

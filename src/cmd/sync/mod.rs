@@ -137,8 +137,9 @@ fn report(ui: &Ui, args: &SyncArgs, target: &Target, done: &Synced, carried: Car
 pub fn failed(error: &SyncError, source: &str, copy: &Path) -> Failure {
     let message = format!("{source}: {error}");
     match error {
-        SyncError::Fork { latest, checkpoint, .. } => {
-            let kept = evidence::keep(copy, latest, checkpoint);
+        SyncError::Fork { size, ours, latest, checkpoint, .. } => {
+            let sides = evidence::Sides { size: *size, ours: *ours, latest, checkpoint };
+            let kept = evidence::keep(copy, &sides);
             let failure = Failure::invalid(message);
             match kept {
                 Ok(folder) => failure.help(format!(
