@@ -234,8 +234,13 @@ impl Plan {
                     return Err(Failure::failed(message).help("see who else writes there").into());
                 }
                 Some(Err(_)) | None => {
-                    ui.hint("somebody else published first: doing it again on top of that");
+                    let in_force = || self.folder.read(latest::PATH, latest::MAX_BYTES).ok();
+                    let before = in_force();
                     reconcile(ui, &self.folder, to, self.root, self.now)?;
+                    // Otherwise an answer was lost.
+                    if in_force() != before {
+                        ui.hint("somebody else published first: doing it again on top of that");
+                    }
                 }
             }
         };

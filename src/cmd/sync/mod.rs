@@ -81,7 +81,7 @@ fn follow(ui: &Ui, args: &SyncArgs, target: &Target) -> Result<Synced, Failure> 
     let anchor = Anchor { pin: target.pin(), seen: target.seen()?, now: clock::now(args.now) };
     let demand = target.demand()?;
     let bar = progress::bar("entries fetched:");
-    let resumed = Resumed::new(source.store(), target.root());
+    let resumed = Resumed::new(source.store(), source.is_remote().then(|| target.root()));
     let attempt = || {
         let mut tell = |done, all| {
             bar.set_length(all);
