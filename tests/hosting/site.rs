@@ -16,6 +16,8 @@ use crate::support::{NOW, Run, World, words};
 const NAMES: [&str; 2] = ["one", "two"];
 /// How often one publication is tried. Far more than faults ever need: a publisher that never succeeds is a failure.
 const TRIES: usize = 60;
+/// Between two syncs of a client, so that the publishers of a small machine get on.
+const PAUSE: Duration = Duration::from_millis(500);
 const FAULTS: [Fault; 13] = [
     Fault::Dropped,
     Fault::Cut,
@@ -199,6 +201,7 @@ impl Site {
                 newest = version;
             }
             self.is_sound(&folder);
+            sleep(PAUSE);
         }
     }
 
