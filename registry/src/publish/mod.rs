@@ -34,8 +34,8 @@ use work::{Admitted, Work};
 
 pub(crate) use entries::LogEntries;
 pub use rotate::{RotateError, rotate};
-pub(crate) use stage::{MAX_CHECKPOINT, complete_own, encode_noted, staged_checkpoint};
-pub use stage::{Overlay, committed_log, complete, verified_checkpoint};
+pub use stage::{MAX_CHECKPOINT, MAX_STAGED, Overlay, committed_log, complete, verified_checkpoint};
+pub(crate) use stage::{complete_own, encode_noted, staged_checkpoint};
 
 /// How long `latest.note` is believed unless it is said otherwise.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(30 * 24);

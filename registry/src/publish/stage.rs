@@ -17,9 +17,9 @@ use crate::trust::Chain;
 use crate::witness::keeping_cosignatures;
 
 /// Most bytes of staged entries that are read.
-const MAX_STAGED: u64 = 1 << 30;
+pub const MAX_STAGED: u64 = 1 << 30;
 /// Most bytes of a checkpoint.
-pub(crate) const MAX_CHECKPOINT: u64 = 16 * 1024;
+pub const MAX_CHECKPOINT: u64 = 16 * 1024;
 
 const FIRST: &[u8] = b"capgate staged v1\n";
 
