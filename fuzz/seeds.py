@@ -3,6 +3,7 @@
 The corpus is not committed; what a fuzzer finds is kept beside the seeds.
 """
 
+import base64
 import hashlib
 import pathlib
 import re
@@ -33,6 +34,11 @@ def strings(pattern, regex):
         matches += re.findall(regex, data.decode())
     assert matches, regex
     return matches
+
+
+def string(data):
+    """Bytes behind their length, as SSH writes them."""
+    return struct.pack(">I", len(data)) + data
 
 
 TRUST = """schema = "1.0.0"
@@ -123,6 +129,16 @@ def main():
     for text in [f"{digest}  a\n{digest}  ./b/c\n{digest} *d\n", f"{digest}  ../a\n{digest}  a\n{digest}  a\n"]:
         put("sums", text.encode())
         put("inspect", text.encode())
+    [armoured] = strings("ssh/tests/private_key.rs", r"(-----BEGIN OPENSSH PRIVATE KEY-----[^;]*-----END OPENSSH PRIVATE KEY-----\n)\";")
+    put("private_key", armoured.encode())
+    put("private_key", base64.b64decode("".join(armoured.splitlines()[1:-1])))
+    ed25519 = string(b"ssh-ed25519") + string(bytes(range(32)))
+    rsa = string(b"ssh-rsa") + string(b"\1\0\1") + string(b"\0many")
+    listed = b"\x0c" + struct.pack(">I", 2) + string(ed25519) + string(b"alice@example.org") + string(rsa) + string(b"an old one")
+    for answer in [listed, b"\x0c\0\0\0\0", b"\5", b"\x0e" + string(string(b"ssh-ed25519") + string(bytes(64)))]:
+        put("agent", answer)
+        put("agent", string(answer))
+
     put("snapshot", b"")
     put("registry", b"")
 

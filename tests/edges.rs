@@ -8,15 +8,18 @@ use std::process::{Command, Stdio};
 
 use support::{NOW, World, capgate, run_in};
 
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 34] = [
     "",
     "keygen",
+    "key",
+    "key show",
     "init",
     "lint",
     "evidence",
     "evidence check",
     "evidence inspect",
     "evidence draft",
+    "sign",
     "publish",
     "revoke",
     "renew",

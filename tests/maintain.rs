@@ -55,7 +55,7 @@ fn a_pem_gets_a_name_and_is_known_by_its_content() {
         "init other --origin {ORIGIN} --root-key pem.key --publisher alice.key --registry-key registry.key"
     )).fails(
         1,
-        "error: the PEM in `pem.key` is none of the keys that may sign here\n\
+        "error: the key in `pem.key` is none of the keys that may sign here\n\
          help: give it a name: capgate keygen NAME --import pem.key --out FILE\n",
     );
 }
@@ -280,8 +280,31 @@ fn revoking_keeps_the_record_and_happens_once() {
         world.run(&format!("list --format json --now {NOW}")).ok().json().as_array().unwrap().len(),
         2
     );
-    assert_eq!(revoke(B10359, "x"), (4, format!("error: `{B10359}` is already superseded or revoked\n")));
-    assert_eq!(revoke("bogus", "x"), (4, "error: `bogus` is not in this registry\n".to_owned()));
+    let first = "is revoked since log index 3 (harmful): wrong \"answers\" with C:\\long prompts";
+    assert_eq!(revoke(B10359, "x"), (4, format!("error: `{B10359}` {first}; nothing was changed\n")));
+    // Publishing it again is no success: it stays out of force.
+    let again = world.publish(B10359);
+    let stays = format!("warning: `{B10359}` {first}; it stays out of force\n");
+    assert_eq!((again.exit, again.err.starts_with(&stays)), (3, true), "{}", again.err);
+    assert!(again.out.starts_with("nothing changed: version 3, "), "{}", again.out);
+    let json = world.publish(&format!("--format json {B10359}"));
+    assert_eq!((json.exit, &json.json()["revoked"][0]["log_index"]), (3, &3.into()));
+    assert_eq!(
+        (json.json()["already"].as_array().unwrap().len(), &json.json()["changed"]),
+        (0, &false.into())
+    );
+    let all = world.publish("--all");
+    assert_eq!(all.exit, 3);
+    assert!(
+        all.out.contains(&format!("already published {B10167}, ")) && all.err.starts_with(&stays),
+        "{}",
+        all.err
+    );
+    assert!(!all.out.contains(&format!("already published {B10359}")), "{}", all.out);
+    let near = format!("error: `{B10167}x` is not in this registry\nhelp: did you mean `{B10167}`?\n");
+    assert_eq!(revoke(&format!("{B10167}x"), "x"), (4, near));
+    let bogus = "error: `bogus` is not in this registry\nhelp: `capgate list` shows what is in force\n";
+    assert_eq!(revoke("bogus", "x"), (4, bogus.to_owned()));
     let (exit, err) = revoke("Bad_Id", "x");
     assert_eq!(exit, 2);
     assert!(err.starts_with("error: `Bad_Id` is no id:"), "{err}");

@@ -62,7 +62,7 @@ fn rotate(world: &mut World, seed: u8) {
     let next = Trust { version: current.version + 1, log_index, registry: role, ..current };
     let text = note::compose(Kind::Trust, &origin(), &next.to_toml()).unwrap();
     let bytes = note::sign(&text, &[&key("root.test", 1)]).unwrap();
-    let keys = [SigningKey::parse(&world.registry.encode()).unwrap()];
+    let keys = [SigningKey::parse(&world.registry.encode().unwrap()).unwrap()];
     let threads = NonZero::new(2).unwrap();
     let terms = Terms { keys: &keys, now: world.now, life: LIFE, renew: false, threads };
     publish::rotate(&world.store, &world.pin, &bytes, &terms, &mut |_| {}).unwrap();

@@ -290,7 +290,7 @@ fn keys_and_notes_made_by_go_are_accepted() {
         let own = SigningKey::parse(signing).unwrap();
         let verifier = VerifierKey::parse(verifier).unwrap();
         assert_eq!(own.verifier(), &verifier);
-        assert_eq!(*own.encode(), signing);
+        assert_eq!(*own.encode().unwrap(), signing);
         // The TEST seed that the program has.
         assert_eq!(own.verifier(), key(name, 7).verifier());
         let note = Note::parse(signed.as_bytes()).unwrap();

@@ -45,7 +45,7 @@ fn signed(trust: &Trust, keys: &[&SigningKey]) -> Vec<u8> {
 }
 
 fn rotate(world: &World, store: &Memory, bytes: &[u8], registry: &SigningKey) -> Result<(), RotateError> {
-    let keys = [SigningKey::parse(&registry.encode()).unwrap()];
+    let keys = [SigningKey::parse(&registry.encode().unwrap()).unwrap()];
     let threads = std::num::NonZero::<usize>::MIN;
     let terms = Terms { keys: &keys, now: world.now, life: LIFE, renew: false, threads };
     publish::rotate(store, &world.pin, bytes, &terms, &mut |_| {}).map(drop)
@@ -121,7 +121,7 @@ fn a_stop_at_every_operation_of_a_rotation_leaves_the_old_or_the_new_one() {
         assert_eq!(world.verify_store(&again).faults, []);
         assert_eq!(world.verify_store(&again).notes, [""; 0]);
         if store.files.borrow().contains_key("trust/2.note") {
-            let keys = [SigningKey::parse(&registry.encode()).unwrap()];
+            let keys = [SigningKey::parse(&registry.encode().unwrap()).unwrap()];
             let threads = std::num::NonZero::<usize>::MIN;
             let terms = Terms { keys: &keys, now: world.now, life: LIFE, renew: true, threads };
             publish::publish(&store, &world.pin, &[], &terms, &mut |_| {}).unwrap();

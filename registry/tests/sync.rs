@@ -306,7 +306,7 @@ fn rotated(world: &World, store: &Memory, change: impl FnOnce(&mut Trust), regis
     change(&mut next);
     let text = note::compose(Kind::Trust, &origin(), &next.to_toml()).unwrap();
     let bytes = note::sign(&text, &[&key("root.test", 1)]).unwrap();
-    let keys = [SigningKey::parse(&registry.encode()).unwrap()];
+    let keys = [SigningKey::parse(&registry.encode().unwrap()).unwrap()];
     let threads = NonZero::<usize>::MIN;
     let terms = Terms { keys: &keys, now: world.now, life: LIFE, renew: false, threads };
     publish::rotate(store, &world.pin, &bytes, &terms, &mut |_| {}).unwrap();
@@ -343,7 +343,7 @@ fn a_rotation_is_followed_and_a_half_one_is_waited_for() {
 fn what_a_compromised_key_signed_is_fetched_and_does_not_count() {
     let world = World::new();
     publish(&world, 0..2);
-    let registry = SigningKey::parse(&world.registry.encode()).unwrap();
+    let registry = SigningKey::parse(&world.registry.encode().unwrap()).unwrap();
     let stolen = world.publisher.verifier().clone();
     let other = key("new.test", 22);
     let change = |trust: &mut Trust| {

@@ -7,6 +7,8 @@ use capgate_registry::note::Origin;
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
+use super::KeyArg;
+
 /// `capgate host`
 #[derive(Debug, Subcommand)]
 pub enum HostCommand {
@@ -58,9 +60,9 @@ fn parse_duration(text: &str) -> Result<SignedDuration, String> {
     Example:\n  capgate host attest --key host.key --origin example.org/gpu --out shared --watch"
 )]
 pub struct AttestArgs {
-    /// Private key of this host, as `capgate keygen` makes one
-    #[arg(long, value_name = "FILE")]
-    pub key: PathBuf,
+    /// Private key of this host: a file, or `agent:` and its public key
+    #[arg(long, value_name = "KEY")]
+    pub key: KeyArg,
     /// Registry whose guests it is for
     #[arg(long)]
     pub origin: Origin,

@@ -10,6 +10,8 @@ use capgate_registry::publish::Terms;
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
+use super::KeyArg;
+
 /// Which registry, and by which root it is trusted.
 #[derive(Debug, Args)]
 pub struct RegistryArgs {
@@ -35,17 +37,21 @@ pub fn parse_root(text: &str) -> Result<Hash, String> {
 #[command(
     after_help = "The private key is written for its owner only; the public one, which others need, is printed.\n\
     A registry key must be named by the registry's origin.\n\n\
-    Example:\n  capgate keygen alice.example --out alice.key"
+    Example:\n  capgate keygen alice.example --out alice.key\n  \
+    capgate keygen alice.example --agent alice@example.org"
 )]
 pub struct KeygenArgs {
     /// Name that signatures will carry
     pub name: String,
     /// File for the private key; it must not exist
+    #[arg(long, value_name = "FILE", required_unless_present = "agent")]
+    pub out: Option<PathBuf>,
+    /// Take the private key from this file of openssl (PKCS#8 PEM) or ssh-keygen, unencrypted, instead of making one
     #[arg(long, value_name = "FILE")]
-    pub out: PathBuf,
-    /// Take the private key from this unencrypted PKCS#8 PEM instead of making one
-    #[arg(long, value_name = "PEM")]
     pub import: Option<PathBuf>,
+    /// Name a key that stays in the ssh-agent, by its comment or its fingerprint; no file is written
+    #[arg(long, value_name = "COMMENT|FINGERPRINT", conflicts_with_all = ["out", "import"])]
+    pub agent: Option<String>,
 }
 
 /// `capgate init`
@@ -60,15 +66,15 @@ pub struct InitArgs {
     /// Name of the registry, which every signature in it carries
     #[arg(long)]
     pub origin: Origin,
-    /// Private key that may change who is trusted; give it once for each
-    #[arg(long, value_name = "FILE", required = true)]
-    pub root_key: Vec<PathBuf>,
+    /// Private key that may change who is trusted, a file or `agent:` and the public key; give it once for each
+    #[arg(long, value_name = "KEY", required = true)]
+    pub root_key: Vec<KeyArg>,
     /// Public key of a publisher, or a file with its private key; give it once for each
     #[arg(long, value_name = "KEY", required = true)]
     pub publisher: Vec<String>,
-    /// Private key that says what is in force; give it once for each
-    #[arg(long, value_name = "FILE", required = true)]
-    pub registry_key: Vec<PathBuf>,
+    /// Private key that says what is in force, a file or `agent:` and the public key; give it once for each
+    #[arg(long, value_name = "KEY", required = true)]
+    pub registry_key: Vec<KeyArg>,
     /// How many root keys must sign
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub threshold_root: usize,
@@ -103,15 +109,12 @@ pub struct ToArgs {
     pub to: Option<String>,
 }
 
-/// Keys that sign a publication.
+/// Keys that sign what is in force.
 #[derive(Debug, Args)]
 pub struct SigningArgs {
-    /// Private key of a publisher; give it once for each
-    #[arg(long, value_name = "FILE", required = true)]
-    pub key: Vec<PathBuf>,
-    /// Private key of the registry; give it once for each
-    #[arg(long, value_name = "FILE", required = true)]
-    pub registry_key: Vec<PathBuf>,
+    /// Private key of the registry, a file or `agent:NAME`; give it once for each
+    #[arg(long, value_name = "KEY", required = true)]
+    pub registry_key: Vec<KeyArg>,
     /// Days until it must be renewed
     #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
     pub days: u16,
@@ -129,11 +132,12 @@ impl SigningArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Set CAPGATE_REGISTRY and CAPGATE_ROOT, as `capgate init` prints them, or give --registry and --root.\n\n\
-    Example:\n  capgate publish --all --key alice.key --registry-key registry.key"
+    Example:\n  capgate publish --all --key alice.key --registry-key registry.key\n  \
+    capgate publish --note m1-ultra.note --registry-key registry.key"
 )]
 pub struct PublishArgs {
     /// Ids of profiles to publish
-    #[arg(value_name = "ID", required_unless_present_any = ["all", "from"], conflicts_with = "all")]
+    #[arg(value_name = "ID", required_unless_present_any = ["all", "from", "note"], conflicts_with = "all")]
     pub ids: Vec<String>,
     /// Publish every profile
     #[arg(long)]
@@ -141,6 +145,13 @@ pub struct PublishArgs {
     /// Publish what this other registry says, revocations included: a URL, or a folder
     #[arg(long, value_name = "SOURCE", conflicts_with_all = ["ids", "all", "evidence"])]
     pub from: Option<String>,
+    /// Publish this profile note, which enough publishers have signed with `capgate sign`; give it once for each, and
+    /// for each signed copy
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ids", "all", "from"])]
+    pub note: Vec<PathBuf>,
+    /// Private key of a publisher, a file or `agent:NAME`; give it once for each
+    #[arg(long, value_name = "KEY", required_unless_present = "note", conflicts_with = "note")]
+    pub key: Vec<KeyArg>,
     /// Digest of the other registry's first root; to be given once
     #[arg(long, value_name = "sha256:HEX", value_parser = parse_root, requires = "from")]
     pub from_root: Option<Hash>,
@@ -189,6 +200,9 @@ pub struct RevokeArgs {
     /// How bad it is
     #[arg(long, value_enum)]
     pub severity: SeverityWord,
+    /// Private key of a publisher, a file or `agent:NAME`; give it once for each
+    #[arg(long, value_name = "KEY", required = true)]
+    pub key: Vec<KeyArg>,
     /// The registry
     #[command(flatten)]
     pub registry: RegistryArgs,
@@ -213,9 +227,9 @@ pub struct RenewArgs {
     /// Where it goes
     #[command(flatten)]
     pub to: ToArgs,
-    /// Private key of the registry; give it once for each
-    #[arg(long, value_name = "FILE", required = true)]
-    pub registry_key: Vec<PathBuf>,
+    /// Private key of the registry, a file or `agent:NAME`; give it once for each
+    #[arg(long, value_name = "KEY", required = true)]
+    pub registry_key: Vec<KeyArg>,
     /// Days until it must be renewed again
     #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
     pub days: u16,

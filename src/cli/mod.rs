@@ -4,10 +4,12 @@ mod agent;
 mod doctor;
 mod evidence;
 mod host;
+mod key;
 mod maintain;
 mod place;
 mod proof;
 mod run;
+mod sign;
 mod site;
 mod sync;
 mod trust;
@@ -20,6 +22,7 @@ pub use agent::{
 pub use doctor::DoctorArgs;
 pub use evidence::{BundleArgs, DraftArgs, EvidenceCommand, InspectArgs};
 pub use host::{AttestArgs, FeatureLevelWord, HostCommand, HostVerifyArgs};
+pub use key::{AGENT, KeyArg};
 pub use maintain::{
     InitArgs, KeygenArgs, LintArgs, ListArgs, PublishArgs, RegistryArgs, RenewArgs, RevokeArgs, SeverityWord,
     SigningArgs, ToArgs, VerdictWord, VerifyArgs,
@@ -27,6 +30,7 @@ pub use maintain::{
 pub use place::{InstallArgs, UninstallArgs};
 pub use proof::ProofArgs;
 pub use run::RunArgs;
+pub use sign::{KeyCommand, KeyShowArgs, SignArgs};
 pub use site::{
     AuditCommand, AuditListArgs, CompletionsArgs, Condition, DemoArgs, ExplainArgs, LookupArgs, ManArgs,
     OutcomeWord, PolicyCheckArgs, PolicyCommand, ProbeArgs, SceneArgs,
@@ -77,6 +81,9 @@ pub enum Color {
 pub enum Command {
     /// Make a signing key
     Keygen(KeygenArgs),
+    /// Show a key that exists
+    #[command(subcommand, after_help = "Example:\n  capgate key show alice.key")]
+    Key(KeyCommand),
     /// Make a registry
     Init(InitArgs),
     /// Check profiles
@@ -84,6 +91,8 @@ pub enum Command {
     /// Judge evidence
     #[command(subcommand, after_help = "Example:\n  capgate evidence check bundle")]
     Evidence(EvidenceCommand),
+    /// Sign a profile, so that several publishers can before it is published
+    Sign(SignArgs),
     /// Sign profiles and put them in force
     Publish(PublishArgs),
     /// Take a published profile out of force

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{RegistryArgs, ToArgs};
+use super::{KeyArg, RegistryArgs, ToArgs};
 
 const FIRST: &str = "Each edit makes the file where there is none, and drops the signatures that it had.\n\
     Set CAPGATE_REGISTRY and CAPGATE_ROOT, as `capgate init` prints them, or give --registry and --root.\n\n";
@@ -136,9 +136,9 @@ pub struct TrustSignArgs {
     /// The draft
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Private root key, of this version or the next; give it once for each
-    #[arg(long, value_name = "FILE", required = true)]
-    pub key: Vec<PathBuf>,
+    /// Private root key, of this version or the next, a file or `agent:NAME`; give it once for each
+    #[arg(long, value_name = "KEY", required = true)]
+    pub key: Vec<KeyArg>,
     /// The registry
     #[command(flatten)]
     pub registry: RegistryArgs,
@@ -155,9 +155,9 @@ pub struct TrustRotateArgs {
     /// The signed draft, or its signed copies
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// Private registry key, of the next version; give it once for each
-    #[arg(long, value_name = "FILE", required = true)]
-    pub registry_key: Vec<PathBuf>,
+    /// Private registry key, of the next version, a file or `agent:NAME`; give it once for each
+    #[arg(long, value_name = "KEY", required = true)]
+    pub registry_key: Vec<KeyArg>,
     /// Days until what is in force must be renewed
     #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
     pub days: u16,

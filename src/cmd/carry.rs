@@ -34,7 +34,7 @@ const MAX_PIN: u64 = 100;
 
 pub fn run(ui: &Ui, args: &PublishArgs, from: &str) -> Outcome {
     let mut plan = Plan::open(ui, &args.registry, args.to.to.as_deref())?;
-    let publishers = keys::of_role(&args.signing.key, &plan.chain.current().publisher, "publisher")?;
+    let publishers = keys::of_role(&args.key, &plan.chain.current().publisher, "publisher")?;
     let signers: Vec<&SigningKey> = publishers.iter().collect();
     let pin = pin(&plan, from, args.from_root)?;
     let copy = follow(&plan, from, pin)?;
@@ -44,7 +44,7 @@ pub fn run(ui: &Ui, args: &PublishArgs, from: &str) -> Outcome {
     for one in &carried {
         let text = note::compose(one.kind, plan.chain.origin(), &one.toml);
         let note = text.and_then(|text| note::sign(&text, &signers));
-        notes.push(note.map_err(|e| Failure::invalid(format!("`{}` cannot be signed: {e}", one.id)))?);
+        notes.push(note.map_err(|e| keys::not_signed(&format!("`{}`", one.id), &e))?);
     }
     let (done, left) = publish(ui, &mut plan, args, carried, notes)?;
     opened::warn_of_expiry(ui, &done.latest, plan.now, &args.registry.registry);

@@ -1,7 +1,7 @@
 //! `capgate init`: makes a registry and prints the digest by which readers pin it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use capgate_registry::keys::SigningKey;
 use capgate_registry::publish::{LIFE, Terms};
@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::{keys, opened};
-use crate::cli::InitArgs;
+use crate::cli::{InitArgs, KeyArg};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::founding::{self, Founded};
 use crate::ui::Ui;
@@ -84,7 +84,7 @@ fn report(ui: &Ui, args: &InitArgs, founded: &Founded) {
          export CAPGATE_REGISTRY={dir} CAPGATE_ROOT={root}\n  \
          capgate publish --all --key {} --registry-key {}\n  capgate verify",
         private_publisher(args).unwrap_or("PUBLISHER-KEY-FILE"),
-        args.registry_key.first().map_or_else(String::new, |path| path.display().to_string()),
+        args.registry_key.first().map_or_else(String::new, ToString::to_string),
     ));
 }
 
@@ -93,8 +93,8 @@ fn private_publisher(args: &InitArgs) -> Option<&str> {
     args.publisher.iter().map(String::as_str).find(|text| Path::new(text).is_file())
 }
 
-fn read_all(paths: &[PathBuf]) -> Result<Vec<SigningKey>, Failure> {
-    paths.iter().map(|path| keys::read(path, &[])).collect()
+fn read_all(given: &[KeyArg]) -> Result<Vec<SigningKey>, Failure> {
+    given.iter().map(|given| keys::read(given, &[])).collect()
 }
 
 fn trust(

@@ -1,12 +1,13 @@
 //! `capgate keygen`: makes a private key, or names one that exists.
 
 use std::io;
+use std::path::Path;
 
-use capgate_registry::keys::SigningKey;
+use capgate_registry::keys::{SigningKey, VerifierKey};
 use serde::Serialize;
 use zeroize::Zeroizing;
 
-use super::keys;
+use super::{held, keys};
 use crate::cli::KeygenArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::Ui;
@@ -16,30 +17,47 @@ use crate::world::{file, keyfile};
 struct Made {
     name: String,
     verifier_key: String,
-    file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
 }
 
 pub fn run(ui: &Ui, args: &KeygenArgs) -> Outcome {
-    let key = match &args.import {
-        Some(pem) => keyfile::import(pem, &args.name).map_err(|e| keys::unusable(&e))?,
-        None => fresh(&args.name)?,
+    let verifier = match (&args.agent, &args.out) {
+        (Some(which), _) => held::name_it(&args.name, which)?,
+        (None, Some(out)) => write(args, out)?,
+        (None, None) => return Err(Failure::usage("neither `--out` nor `--agent` is given")),
     };
-    let mut text = Zeroizing::new(String::with_capacity(key.encode().len() + 1));
-    text.push_str(&key.encode());
-    text.push('\n');
-    file::create_new(&args.out, text.as_bytes(), 0o600).map_err(|e| not_written(args, &e))?;
-    let verifier = key.verifier().to_string();
     if ui.is_json() {
-        let file = args.out.display().to_string();
-        ui.json(&Made { name: args.name.clone(), verifier_key: verifier, file });
-    } else {
-        ui.line(verifier);
-        ui.hint(format!(
+        let file = args.out.as_ref().map(|out| out.display().to_string());
+        ui.json(&Made { name: args.name.clone(), verifier_key: verifier.to_string(), file });
+        return Ok(Exit::Done);
+    }
+    ui.line(&verifier);
+    match &args.out {
+        Some(out) => ui.hint(format!(
             "keep `{}` where only you can read it; the line above is for everyone",
-            args.out.display()
-        ));
+            out.display()
+        )),
+        None => ui.hint(format!(
+            "the line above is for everyone; sign with `agent:{}`, and where a registry is made with `agent:` and \
+             the whole line",
+            args.name
+        )),
     }
     Ok(Exit::Done)
+}
+
+fn write(args: &KeygenArgs, out: &Path) -> Result<VerifierKey, Failure> {
+    let key = match &args.import {
+        Some(file) => keyfile::import(file, &args.name).map_err(|e| keys::unusable(&e))?,
+        None => fresh(&args.name)?,
+    };
+    let secret = key.encode().ok_or_else(|| Failure::failed("the key is not here to be written"))?;
+    let mut text = Zeroizing::new(String::with_capacity(secret.len() + 1));
+    text.push_str(&secret);
+    text.push('\n');
+    file::create_new(out, text.as_bytes(), 0o600).map_err(|e| not_written(out, &e))?;
+    Ok(key.verifier().clone())
 }
 
 fn fresh(name: &str) -> Result<SigningKey, Failure> {
@@ -48,8 +66,8 @@ fn fresh(name: &str) -> Result<SigningKey, Failure> {
     SigningKey::from_seed(name, seed).map_err(|e| Failure::usage(e.to_string()))
 }
 
-fn not_written(args: &KeygenArgs, error: &io::Error) -> Failure {
-    let shown = args.out.display();
+fn not_written(out: &Path, error: &io::Error) -> Failure {
+    let shown = out.display();
     if error.kind() == io::ErrorKind::AlreadyExists {
         return Failure::failed(format!("`{shown}` exists, and a key is never overwritten"))
             .help("choose another name with `--out`");

@@ -7,9 +7,13 @@ mod demo;
 mod doctor;
 mod evidence;
 mod explain;
+mod handed;
+mod held;
+mod history;
 mod host;
 mod init;
 mod install;
+mod key;
 mod keygen;
 mod keys;
 mod launch_agent;
@@ -17,6 +21,7 @@ mod lint;
 mod list;
 mod lookup;
 mod man;
+mod noted;
 mod opened;
 mod plan;
 mod policy;
@@ -28,6 +33,7 @@ mod renew;
 mod revoke;
 mod run;
 mod scene;
+mod sign;
 mod spool;
 mod sync;
 mod trust;
@@ -35,7 +41,8 @@ mod uninstall;
 mod verify;
 
 use crate::cli::{
-    AuditCommand, Command, EvidenceCommand, HostCommand, LaunchAgentCommand, PolicyCommand, TrustCommand,
+    AuditCommand, Command, EvidenceCommand, HostCommand, KeyCommand, LaunchAgentCommand, PolicyCommand,
+    TrustCommand,
 };
 use crate::exit::Outcome;
 use crate::ui::Ui;
@@ -44,11 +51,13 @@ use crate::ui::Ui;
 pub fn dispatch(ui: &Ui, command: Command) -> Outcome {
     match command {
         Command::Keygen(args) => keygen::run(ui, &args),
+        Command::Key(KeyCommand::Show(args)) => key::show(ui, &args),
         Command::Init(args) => init::run(ui, &args),
         Command::Lint(args) => lint::run(ui, &args),
         Command::Evidence(EvidenceCommand::Check(args)) => evidence::check(ui, &args),
         Command::Evidence(EvidenceCommand::Inspect(args)) => evidence::inspect(ui, &args),
         Command::Evidence(EvidenceCommand::Draft(args)) => evidence::draft(ui, &args),
+        Command::Sign(args) => sign::run(ui, &args),
         Command::Publish(args) => publish::run(ui, &args),
         Command::Revoke(args) => revoke::run(ui, &args),
         Command::Renew(args) => renew::run(ui, &args),

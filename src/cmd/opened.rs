@@ -108,6 +108,7 @@ pub fn not_published(error: &PublishError, registry: &Path) -> Failure {
         PublishError::Note { source: NoteError::TooFew { .. }, .. } => {
             Failure::failed(message).help("give more keys with `--key` or `--registry-key`")
         }
+        PublishError::Note { source: NoteError::Sign(_), .. } => Failure::failed(message),
         PublishError::ClockBehind { .. } => Failure::failed(message).help("set the clock of this machine"),
         PublishError::Exists(_) => Failure::failed(message)
             .help("choose another folder, or put profiles into this one with `capgate publish`"),

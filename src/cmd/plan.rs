@@ -18,7 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::sync::memory;
 use super::{keys, opened};
-use crate::cli::{RegistryArgs, SigningArgs};
+use crate::cli::{KeyArg, RegistryArgs, SigningArgs};
 use crate::exit::Failure;
 use crate::ui::{Ui, progress};
 use crate::world::folder::Folder;
@@ -106,8 +106,8 @@ impl Plan {
     }
 
     /// The private keys that may say what is in force.
-    pub fn registry_keys(&self, paths: &[PathBuf]) -> Result<Vec<SigningKey>, Failure> {
-        keys::of_role(paths, &self.chain.current().registry, "registry")
+    pub fn registry_keys(&self, given: &[KeyArg]) -> Result<Vec<SigningKey>, Failure> {
+        keys::of_role(given, &self.chain.current().registry, "registry")
     }
 
     /// Publishes signed notes and says what was done.

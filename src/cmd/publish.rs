@@ -7,6 +7,8 @@ use capgate_registry::profile::{Profile, ProfileId};
 use capgate_registry::publish::{self, Publication};
 use serde::Serialize;
 
+use super::history::{self, Revoked, closeness};
+use super::noted::{self, Noted};
 use super::plan::Plan;
 use super::{keys, opened};
 use crate::cli::PublishArgs;
@@ -25,6 +27,7 @@ pub struct Report {
     expires: String,
     published: Vec<Appended>,
     already: Vec<String>,
+    revoked: Vec<Revoked>,
     changed: bool,
     completed: bool,
 }
@@ -47,9 +50,16 @@ impl Report {
             expires: done.latest.expires.to_string(),
             published: done.appended.iter().map(appended).collect(),
             already: done.already.iter().map(ToString::to_string).collect(),
+            revoked: Vec::new(),
             changed: done.changed,
             completed: done.completed,
         }
+    }
+
+    /// Names those that are revoked: publishing them again changes nothing about that.
+    pub fn with_revoked(mut self, revoked: Vec<Revoked>) -> Self {
+        self.already.retain(|id| !revoked.iter().any(|one| one.id == *id));
+        Self { revoked, ..self }
     }
 
     /// Says it; `verb` is what was done to the profiles.
@@ -66,6 +76,9 @@ impl Report {
         for id in &self.already {
             ui.line(format!("already published {id}, with the same content"));
         }
+        for revoked in &self.revoked {
+            ui.warn(format!("{}; it stays out of force", revoked.say()));
+        }
         let state = if self.changed { "in force" } else { "nothing changed" };
         let records = count(usize::try_from(self.records).unwrap_or(usize::MAX), "record");
         ui.line(format!("{state}: version {}, {records}, expires {}", self.version, self.expires));
@@ -77,31 +90,55 @@ pub fn run(ui: &Ui, args: &PublishArgs) -> Outcome {
         return super::carry::run(ui, args, from);
     }
     let mut plan = Plan::open(ui, &args.registry, args.to.to.as_deref())?;
+    let notes =
+        if args.note.is_empty() { sign_files(ui, args, &plan)? } else { signed_notes(ui, args, &plan)? };
+    let done = plan.publish(ui, &notes, &args.signing)?;
+    opened::warn_of_expiry(ui, &done.latest, plan.now, &args.registry.registry);
+    opened::warn_of_trust(ui, plan.chain.current(), plan.now);
+    let revoked = history::revocations(&plan, &done.already);
+    let exit = if revoked.is_empty() { Exit::Done } else { Exit::Refused };
+    Report::new(&done).with_revoked(revoked).say(ui, "published");
+    if exit == Exit::Refused {
+        ui.hint("an id is never used again: what was tested anew is a profile with an id of its own");
+    }
+    if args.evidence.is_empty() && !done.appended.is_empty() {
+        ui.hint("the evidence was not judged again; give its bundle with `--evidence` to have it compared");
+    }
+    Ok(exit)
+}
+
+/// Profiles from their files, signed here by enough publishers.
+fn sign_files(ui: &Ui, args: &PublishArgs, plan: &Plan) -> Result<Vec<Vec<u8>>, Failure> {
     let profiles = Profiles::read(std::slice::from_ref(&args.profiles)).map_err(|e| {
         Failure::failed(e.to_string()).help("name the folder of the profiles with `--profiles`")
     })?;
     let chosen = choose(&profiles, args)?;
-    refuse_problems(ui, &chosen, &args.profiles)?;
+    refuse_problems(ui, &chosen, "published")
+        .map_err(|failure| failure.help(format!("capgate lint {}", args.profiles.display())))?;
     recheck_evidence(ui, &chosen, args)?;
-    let publishers = keys::of_role(&args.signing.key, &plan.chain.current().publisher, "publisher")?;
+    let publishers = keys::of_role(&args.key, &plan.chain.current().publisher, "publisher")?;
     let signers: Vec<&SigningKey> = publishers.iter().collect();
-    let notes = in_order(&chosen).into_iter().map(|file| sign(file, &plan, &signers));
-    let notes = notes.collect::<Result<Vec<_>, _>>()?;
-    let done = plan.publish(ui, &notes, &args.signing)?;
-    opened::warn_of_expiry(ui, &done.latest, plan.now, &args.registry.registry);
-    opened::warn_of_trust(ui, plan.chain.current(), plan.now);
-    Report::new(&done).say(ui, "published");
-    if args.evidence.is_empty() && !done.appended.is_empty() {
-        ui.hint("the evidence was not judged again; give its bundle with `--evidence` to have it compared");
-    }
-    Ok(Exit::Done)
+    in_order(&chosen).into_iter().map(|file| sign(file, plan, &signers)).collect()
+}
+
+/// Notes that enough publishers signed before, each where their key is kept.
+fn signed_notes(ui: &Ui, args: &PublishArgs, plan: &Plan) -> Result<Vec<Vec<u8>>, Failure> {
+    let role = &plan.chain.current().publisher;
+    let noted = noted::read_all(&args.note, plan.chain.origin())?;
+    let chosen: Vec<&Linted> = noted.iter().map(|one| &one.linted).collect();
+    refuse_problems(ui, &chosen, "published")?;
+    noted.iter().try_for_each(|one| one.refuse_unsigned(role))?;
+    recheck_evidence(ui, &chosen, args)?;
+    noted.iter().for_each(|one| one.hint_of_strangers(ui, role));
+    let note_of = |file: &Linted| noted.iter().find(|one| one.linted.path == file.path).and_then(Noted::note);
+    Ok(in_order(&chosen).into_iter().filter_map(note_of).map(<[u8]>::to_vec).collect())
 }
 
 fn sign(file: &Linted, plan: &Plan, keys: &[&SigningKey]) -> Result<Vec<u8>, Failure> {
     // A profile that was read is UTF-8.
     let toml = String::from_utf8_lossy(&file.bytes);
     publish::sign_profile(&toml, plan.chain.origin(), keys)
-        .map_err(|e| Failure::invalid(format!("`{}` cannot be signed: {e}", file.name)))
+        .map_err(|e| keys::not_signed(&format!("`{}`", file.name), &e))
 }
 
 fn choose<'p>(profiles: &'p Profiles, args: &PublishArgs) -> Result<Vec<&'p Linted>, Failure> {
@@ -130,11 +167,8 @@ fn find<'p>(profiles: &'p Profiles, id: &str, folder: &Path) -> Result<&'p Linte
     })
 }
 
-fn closeness(one: &str, other: &str) -> f64 {
-    strsim::normalized_damerau_levenshtein(one, other)
-}
-
-fn refuse_problems(ui: &Ui, chosen: &[&Linted], folder: &Path) -> Result<(), Failure> {
+/// `verb` is what is not done to them.
+pub fn refuse_problems(ui: &Ui, chosen: &[&Linted], verb: &str) -> Result<(), Failure> {
     let problems: usize = chosen.iter().map(|file| file.problems.len()).sum();
     if problems == 0 {
         return Ok(());
@@ -142,8 +176,7 @@ fn refuse_problems(ui: &Ui, chosen: &[&Linted], folder: &Path) -> Result<(), Fai
     for file in chosen {
         ui.details(&file.rendered(Weight::Error));
     }
-    Err(Failure::invalid(format!("nothing was published: {}", count(problems, "problem")))
-        .help(format!("capgate lint {}", folder.display())))
+    Err(Failure::invalid(format!("nothing was {verb}: {}", count(problems, "problem"))))
 }
 
 fn recheck_evidence(ui: &Ui, chosen: &[&Linted], args: &PublishArgs) -> Result<(), Failure> {

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use capgate_registry::keys::{KeyError, SigningKey, VerifierKey};
+use capgate_ssh::private_key::{self, PrivateKeyError};
 use zeroize::Zeroizing;
 
 use super::file;
@@ -42,35 +43,61 @@ pub enum KeyFileError {
         #[source]
         source: KeyError,
     },
-    /// A PEM holds no name, and none of the known keys is its public half.
-    #[error("the PEM in `{}` is none of the keys that may sign here", path.display())]
+    /// It is a file of ssh-keygen that cannot be used.
+    #[error("the key file `{}` {source}", path.display())]
+    OpenSsh {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: PrivateKeyError,
+    },
+    /// It holds no name, and none of the known keys is its public half.
+    #[error("the key in `{}` is none of the keys that may sign here", path.display())]
     Nameless {
         /// The file.
         path: PathBuf,
     },
 }
 
-/// Reads a private key. A PEM has no name: it gets that of the key among `known` whose private half it is.
+/// Reads a private key. A PEM, or a file of ssh-keygen, has no name: it gets that of the key among `known` whose private
+/// half it is.
 pub fn read(path: &Path, known: &[VerifierKey]) -> Result<SigningKey, KeyFileError> {
     let text = read_text(path)?;
-    if text.contains(PEM) {
+    if text.contains(PEM) || is_openssh(&text) {
         return named_as_known(path, &text, known);
     }
     let line = text.strip_suffix('\n').unwrap_or(&text);
     SigningKey::parse(line).map_err(|source| KeyFileError::Key { path: path.to_owned(), source })
 }
 
-/// Reads a PKCS#8 PEM, or a private key in its text form, as the key of that name.
+/// Reads a PKCS#8 PEM, or a file of ssh-keygen, as the key of that name.
 pub fn import(path: &Path, name: &str) -> Result<SigningKey, KeyFileError> {
-    let text = read_text(path)?;
-    let key = SigningKey::from_pkcs8_pem(name, &text);
-    key.map_err(|source| KeyFileError::Key { path: path.to_owned(), source })
+    nameless(path, &read_text(path)?, name)
 }
 
-fn named_as_known(path: &Path, pem: &str, known: &[VerifierKey]) -> Result<SigningKey, KeyFileError> {
+fn is_openssh(text: &str) -> bool {
+    text.starts_with(private_key::BEGIN)
+}
+
+/// A key whose file says everything but its name.
+fn nameless(path: &Path, text: &str, name: &str) -> Result<SigningKey, KeyFileError> {
+    let unusable = |source| KeyFileError::Key { path: path.to_owned(), source };
+    if !is_openssh(text) {
+        return SigningKey::from_pkcs8_pem(name, text).map_err(unusable);
+    }
+    let malformed = |source| KeyFileError::OpenSsh { path: path.to_owned(), source };
+    let found = private_key::read(text).map_err(malformed)?;
+    let key = SigningKey::from_seed(name, *found.seed).map_err(unusable)?;
+    if *key.verifier().public() != found.public {
+        return Err(malformed(PrivateKeyError::Malformed("its public key is not that of its secret")));
+    }
+    Ok(key)
+}
+
+fn named_as_known(path: &Path, text: &str, known: &[VerifierKey]) -> Result<SigningKey, KeyFileError> {
     for verifier in known {
-        let key = SigningKey::from_pkcs8_pem(verifier.name(), pem);
-        let key = key.map_err(|source| KeyFileError::Key { path: path.to_owned(), source })?;
+        let key = nameless(path, text, verifier.name())?;
         if key.verifier() == verifier {
             return Ok(key);
         }

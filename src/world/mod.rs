@@ -1,5 +1,6 @@
 //! The one place that touches clock, files, randomness and the machine. Everything else gets values.
 
+pub mod agent;
 pub mod bundle;
 pub mod clock;
 pub mod file;

@@ -20,7 +20,7 @@ fn capgate(guest: &Guest, standin: &Path, words: &[&str]) {
 fn what_was_installed_and_attested_is_granted() {
     let guest = Plan { statement: None, ..Plan::default() }.make();
     let host = key("host.test", 4);
-    fs::write(guest.folder.join("host.key"), format!("{}\n", host.encode().as_str())).unwrap();
+    fs::write(guest.folder.join("host.key"), format!("{}\n", host.encode().unwrap().as_str())).unwrap();
     Guest::mode(&guest.folder.join("host.key"), 0o600);
     fs::write(guest.folder.join("host.pub"), format!("{}\n", host.verifier())).unwrap();
     let mac = guest.folder.join("host");

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-const DOCUMENTS: [&str; 13] = [
+const DOCUMENTS: [&str; 14] = [
     "README.md",
     "CHANGELOG.md",
     "keys/README.md",
     "docs/format.md",
     "docs/policy.md",
     "docs/operations.md",
+    "docs/maintaining.md",
     "docs/macos.md",
     "docs/shim.md",
     "docs/doctor.md",

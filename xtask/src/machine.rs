@@ -9,7 +9,7 @@ struct Need {
     package: &'static str,
 }
 
-const NEEDS: [Need; 8] = [
+const NEEDS: [Need; 10] = [
     Need { what: "git", probe: &["git", "--version"], package: "git" },
     Need {
         what: "python3.11 or newer with venv",
@@ -22,6 +22,13 @@ const NEEDS: [Need; 8] = [
         probe: &["test", "-d", "/usr/share/gocode/src/golang.org/x/mod/sumdb/tlog"],
         package: "golang-golang-x-mod-dev",
     },
+    Need {
+        what: "OpenSSH's agent and key tools",
+        // The agent ends with the command that it is given.
+        probe: &["ssh-agent", "sh", "-c", "command -v ssh-add && command -v ssh-keygen"],
+        package: "openssh-client",
+    },
+    Need { what: "openssl", probe: &["openssl", "version"], package: "openssl" },
     Need { what: "strace", probe: &["strace", "-V"], package: "strace" },
     Need { what: "a C++ compiler", probe: &["c++", "--version"], package: "g++" },
     Need { what: "npm", probe: &["npm", "--version"], package: "npm" },

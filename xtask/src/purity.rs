@@ -41,7 +41,7 @@ const NOT_IN_THE_CORE: [&str; 2] = ["serde_json", "libc"];
 pub fn check() -> Result<String, String> {
     let mut faults = Vec::new();
     let mut files = 0;
-    for folder in ["registry/src", "policy/src", "macho/src"] {
+    for folder in ["registry/src", "policy/src", "macho/src", "ssh/src"] {
         for path in sources(Path::new(folder))? {
             let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
             files += 1;
@@ -56,6 +56,7 @@ pub fn check() -> Result<String, String> {
         ("capgate-policy", "", &["capgate", "capgate-guest"]),
         ("capgate-policy", "--no-default-features", &NOT_IN_THE_CORE),
         ("capgate-macho", "", &["capgate", "capgate-guest", "capgate-registry", "capgate-policy", "libc"]),
+        ("capgate-ssh", "", &["capgate", "capgate-guest", "capgate-registry", "capgate-policy", "libc"]),
         ("capgate-guest", "", &["capgate", "capgate-shim"]),
         ("capgate-guest", "", &NOT_IN_A_SHIM),
         ("capgate-shim", "", &["capgate"]),

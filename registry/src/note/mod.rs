@@ -18,7 +18,7 @@ use std::fmt::Write;
 
 use base64ct::{Base64, Encoding};
 
-use crate::keys::{SigningKey, VerifierKey, check_name};
+use crate::keys::{SignError, SigningKey, VerifierKey, check_name};
 
 pub use domain::{Kind, Origin, OriginError, body, compose, origin_of};
 pub use text::{TextProblem, check_text};
@@ -91,6 +91,9 @@ pub enum NoteError {
         /// Name of the key.
         name: String,
     },
+    /// A key that is kept elsewhere gave no signature.
+    #[error(transparent)]
+    Sign(#[from] SignError),
     /// Two notes whose signatures were to be put together are over different texts.
     #[error("the two notes have different texts")]
     OtherText,
@@ -290,7 +293,7 @@ impl Note {
 /// Signs `text` with each key, in the order given; the bytes depend on nothing else.
 ///
 /// Errors: [`NoteError::Text`], [`NoteError::NoFinalLineFeed`], [`NoteError::NoKey`], [`NoteError::AlreadySigned`] for
-/// a key given twice, [`NoteError::TooLarge`], [`NoteError::TooManySignatures`].
+/// a key given twice, [`NoteError::TooLarge`], [`NoteError::TooManySignatures`], [`NoteError::Sign`].
 pub fn sign(text: &str, keys: &[&SigningKey]) -> Result<Vec<u8>, NoteError> {
     check_text(text)?;
     if !text.ends_with('\n') {
@@ -304,21 +307,21 @@ pub fn sign(text: &str, keys: &[&SigningKey]) -> Result<Vec<u8>, NoteError> {
         if keys.iter().take(at).any(|earlier| earlier.verifier().public() == key.verifier().public()) {
             return Err(NoteError::AlreadySigned { name: key.verifier().name().to_owned() });
         }
-        push_line(&mut note, text, key);
+        push_line(&mut note, text, key)?;
     }
     parsed_bytes(note)
 }
 
 /// Appends one signature to a note and leaves every byte before it as it is.
 ///
-/// Errors: those of [`Note::parse`], for the note as given or as it would become, and [`NoteError::AlreadySigned`].
+/// Errors: those of [`Note::parse`], for the note as given or as it would become, [`NoteError::AlreadySigned`], [`NoteError::Sign`].
 pub fn add_signature(note: &[u8], key: &SigningKey) -> Result<Vec<u8>, NoteError> {
     let parsed = Note::parse(note)?;
     if parsed.signatures.iter().any(|signature| signature.is_named(key.verifier())) {
         return Err(NoteError::AlreadySigned { name: key.verifier().name().to_owned() });
     }
     let mut line = String::new();
-    push_line(&mut line, &parsed.text, key);
+    push_line(&mut line, &parsed.text, key)?;
     let mut bytes = note.to_vec();
     bytes.extend_from_slice(line.as_bytes());
     Note::parse(&bytes)?;
@@ -350,11 +353,12 @@ fn parsed_bytes(note: String) -> Result<Vec<u8>, NoteError> {
     Ok(note.into_bytes())
 }
 
-fn push_line(to: &mut String, text: &str, key: &SigningKey) {
+fn push_line(to: &mut String, text: &str, key: &SigningKey) -> Result<(), SignError> {
     let mut material = key.verifier().hash().to_vec();
-    material.extend_from_slice(&key.sign(text.as_bytes()));
+    material.extend_from_slice(&key.sign(text.as_bytes())?);
     // Writing to a string cannot fail.
     let _ = writeln!(to, "{LINE_START}{} {}", key.verifier().name(), Base64::encode_string(&material));
+    Ok(())
 }
 
 /// The text with its last LF, and the signature lines behind the last blank line.

@@ -191,7 +191,7 @@ impl By {
 }
 
 fn terms(key: &SigningKey, now: Timestamp) -> By {
-    By(vec![SigningKey::parse(&key.encode()).unwrap()], now)
+    By(vec![SigningKey::parse(&key.encode().unwrap()).unwrap()], now)
 }
 
 /// Without what a published registry keeps for readers that are underway: older partial tiles and the snapshot before.

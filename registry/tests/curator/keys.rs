@@ -35,7 +35,7 @@ fn registry_key(h: &History) -> Vec<Case> {
     let impostor = key(ORIGIN, 99);
     let wrong_bits = note::sign(&text, &[&impostor]).unwrap();
     let hash = h.keys.registry.verifier().hash();
-    let forged = signature_line(ORIGIN, hash, &impostor.sign(text.as_bytes()));
+    let forged = signature_line(ORIGIN, hash, &impostor.sign(text.as_bytes()).unwrap());
     let forged = format!("{text}\n{forged}").into_bytes();
     let longer = String::from_utf8(honest).unwrap().replace("2027-01-05", "2037-01-05").into_bytes();
     let retired = h.version(6).copy();
@@ -149,9 +149,10 @@ fn counted_twice(h: &History) -> Vec<Case> {
     let once = String::from_utf8(sign_profile(&evil(), &[&k.alice])).unwrap();
     let text = text_of(once.as_bytes());
     let line = once.strip_prefix(&format!("{text}\n")).unwrap();
-    let renamed = signature_line("bob.test", k.bob.verifier().hash(), &k.alice.sign(text.as_bytes()));
+    let renamed =
+        signature_line("bob.test", k.bob.verifier().hash(), &k.alice.sign(text.as_bytes()).unwrap());
     let own_hash = key("bob.test", 2).verifier().hash();
-    let other_name = signature_line("bob.test", own_hash, &k.alice.sign(text.as_bytes()));
+    let other_name = signature_line("bob.test", own_hash, &k.alice.sign(text.as_bytes()).unwrap());
     let few = "signed by 1 of the 2 keys that are needed: `alice.test`";
     let invalid = "the signature by `bob.test` does not verify";
     let of = |name, attack, note: String| {

@@ -81,7 +81,7 @@ fn signatures(h: &History) -> Vec<Case> {
     let note = h.version(6).get(latest::PATH);
     let text = text_of(&note);
     let key = h.keys.registry.verifier();
-    let honest = h.keys.registry.sign(text.as_bytes());
+    let honest = h.keys.registry.sign(text.as_bytes()).unwrap();
     let signed = |signature: &[u8]| {
         let line = signature_line(ORIGIN, key.hash(), signature);
         with(h, latest::PATH, format!("{text}\n{line}").into_bytes())

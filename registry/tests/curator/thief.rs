@@ -15,7 +15,7 @@ use crate::support::{Memory, origin};
 pub fn sign_raw(text: &[u8], keys: &[&SigningKey]) -> Vec<u8> {
     let mut note = [text, b"\n"].concat();
     for key in keys {
-        let line = signature_line(key.verifier().name(), key.verifier().hash(), &key.sign(text));
+        let line = signature_line(key.verifier().name(), key.verifier().hash(), &key.sign(text).unwrap());
         note.extend(line.into_bytes());
     }
     note

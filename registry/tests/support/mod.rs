@@ -185,7 +185,7 @@ impl World {
         notes: &[Vec<u8>],
         renew: bool,
     ) -> Result<Publication, PublishError> {
-        let keys = [SigningKey::parse(&self.registry.encode()).unwrap()];
+        let keys = [SigningKey::parse(&self.registry.encode().unwrap()).unwrap()];
         let terms =
             Terms { keys: &keys, now: self.now, life: LIFE, renew, threads: std::num::NonZero::<usize>::MIN };
         publish::publish(store, &self.pin, notes, &terms, &mut |_| {})

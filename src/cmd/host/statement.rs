@@ -10,6 +10,7 @@ use capgate_registry::profile::FeatureLevel;
 use jiff::Timestamp;
 
 use crate::cli::{AttestArgs, FeatureLevelWord};
+use crate::cmd::keys;
 use crate::exit::Failure;
 
 /// What the statement is about, read once: neither changes before the next start.
@@ -59,7 +60,7 @@ impl Host {
             return Err(Failure::failed(format!("readers would refuse this statement: {first}")));
         }
         let note = note::compose(Kind::Host, &args.origin, &text).and_then(|text| note::sign(&text, &[key]));
-        let note = note.map_err(|e| Failure::failed(format!("the statement cannot be signed: {e}")))?;
+        let note = note.map_err(|e| keys::not_signed("the statement", &e))?;
         Ok(Signed { statement, note })
     }
 }

@@ -9,7 +9,7 @@ use clap::Parser;
 
 use super::place::Place;
 use crate::agents::{Agent, Task};
-use crate::cli::{AgentNameArgs, AgentTaskArgs, Cli, Command, HostCommand};
+use crate::cli::{AgentNameArgs, AgentTaskArgs, Cli, Command, HostCommand, KeyArg};
 use crate::cmd::{keys, prefix};
 use crate::exit::Failure;
 use crate::ui::Ui;
@@ -152,9 +152,10 @@ fn check_attest(words: &[String]) -> Result<(), Failure> {
     let Command::Host(HostCommand::Attest(args)) = parsed(&["host", "attest"], words, help)? else {
         return Err(Failure::usage("these are no arguments of `capgate host attest`"));
     };
-    for (option, path) in [("--key", &args.key), ("--out", &args.out)] {
-        refuse_relative(option, path)?;
+    if let KeyArg::File(path) = &args.key {
+        refuse_relative("--key", path)?;
     }
+    refuse_relative("--out", &args.out)?;
     keys::read(&args.key, &[]).map(drop)
 }
 

@@ -1,7 +1,5 @@
 //! What one version of the trust changes in the one before it, in words.
 
-use std::fmt::Write;
-
 use capgate_registry::trust::{Role, Trust};
 
 /// One line for each difference; none where only the dates differ.
@@ -28,14 +26,4 @@ fn role(name: &str, old: &Role, new: &Role, lines: &mut Vec<String>) {
     if old.threshold != new.threshold {
         lines.push(format!("{name}: {} must sign instead of {}", new.threshold, old.threshold));
     }
-}
-
-/// `alice, bob: 2 of 3`.
-pub fn progress(signers: &[String], role: &Role) -> String {
-    let mut text = format!("{} of {}", signers.len(), role.threshold);
-    if !signers.is_empty() {
-        // Writing to a string cannot fail.
-        let _ = write!(text, " ({})", signers.join(", "));
-    }
-    text
 }

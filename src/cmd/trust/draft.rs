@@ -8,7 +8,6 @@ use capgate_registry::trust::{Chain, Role, Trust};
 
 use crate::exit::Failure;
 use crate::world::file;
-use crate::world::place::Place;
 
 /// A draft as it was read.
 #[derive(Debug)]
@@ -67,15 +66,4 @@ impl Draft {
         let note = self.note.as_ref().and_then(|bytes| Note::parse(bytes).ok());
         note.and_then(|note| role.verify_any(&note).ok()).unwrap_or_default()
     }
-}
-
-/// Writes a draft in place of the one before it.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| Failure::failed(format!("`{}` cannot be written: {e}", path.display()));
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let name = path.file_name().ok_or_else(|| failed(std::io::Error::other("has no name")))?;
-    Place::open(folder).and_then(|place| place.replace(name, bytes, 0o644)).map_err(failed)
 }

@@ -11,8 +11,9 @@ use jiff::SignedDuration;
 use serde::Serialize;
 
 use super::changes::changes;
-use super::draft::{Draft, write};
+use super::draft::Draft;
 use crate::cli::{EditArgs, RoleWord, TrustAddArgs, TrustCompromisedArgs, TrustDraftArgs, TrustRemoveArgs};
+use crate::cmd::handed::write;
 use crate::cmd::keys;
 use crate::cmd::plan::Plan;
 use crate::exit::{Exit, Failure, Outcome};

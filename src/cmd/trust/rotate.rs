@@ -9,9 +9,10 @@ use capgate_registry::trust::{Chain, TrustError};
 use jiff::SignedDuration;
 use serde::Serialize;
 
-use super::changes::{changes, progress};
+use super::changes::changes;
 use super::draft::Draft;
 use crate::cli::TrustRotateArgs;
+use crate::cmd::handed::{missing, progress};
 use crate::cmd::plan::{NotDone, Plan};
 use crate::cmd::{keys, opened};
 use crate::exit::{Exit, Failure, Outcome};
@@ -106,12 +107,7 @@ fn refuse_unsigned(chain: &Chain, draft: &Draft) -> Result<(), Failure> {
     for (version, role) in roles {
         let signers = draft.signers(role);
         if signers.len() < role.threshold {
-            let missing: Vec<String> = role
-                .keys
-                .iter()
-                .filter(|key| !signers.iter().any(|name| name == key.name()))
-                .map(|key| format!("`{}`", key.name()))
-                .collect();
+            let missing = missing(&signers, role);
             let message = format!("for version {version} it is signed by {}", progress(&signers, role));
             return Err(Failure::invalid(message)
                 .help(format!("have it signed by {}: capgate trust sign", missing.join(" or "))));

@@ -4,9 +4,10 @@ use capgate_registry::reader::read_latest;
 use capgate_registry::trust::Trust;
 use serde::Serialize;
 
-use super::changes::{changes, progress};
+use super::changes::changes;
 use super::draft::Draft;
 use crate::cli::TrustShowArgs;
+use crate::cmd::handed::progress;
 use crate::cmd::opened;
 use crate::cmd::plan::Plan;
 use crate::exit::{Exit, Outcome};

@@ -4,12 +4,13 @@ use capgate_registry::note;
 use capgate_registry::trust::{Chain, Role};
 use serde::Serialize;
 
-use super::changes::{changes, progress};
-use super::draft::{Draft, write};
+use super::changes::changes;
+use super::draft::Draft;
 use crate::cli::TrustSignArgs;
+use crate::cmd::handed::{progress, write};
 use crate::cmd::keys;
 use crate::cmd::plan::Plan;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Outcome};
 use crate::ui::Ui;
 
 #[derive(Serialize)]
@@ -43,7 +44,7 @@ pub fn run(ui: &Ui, args: &TrustSignArgs) -> Outcome {
             Some(note) => note::add_signature(note, &key),
             None => note::sign(&draft.text, &[&key]),
         };
-        draft.note = Some(note.map_err(|e| Failure::failed(format!("`{}`: {e}", args.file.display())))?);
+        draft.note = Some(note.map_err(|e| keys::not_signed(&format!("`{}`", args.file.display()), &e))?);
     }
     if let Some(note) = &draft.note {
         write(&args.file, note)?;

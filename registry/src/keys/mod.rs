@@ -9,25 +9,25 @@
 //! Each key has exactly one spelling here: padded base64 without stray bits, lower-case hex, no surrounding space.
 //! Source: C2SP signed-note, sections "Signatures" and "Verifier keys"; RFC 8032 for Ed25519 itself.
 
+mod signing;
+
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use base64ct::{Base64, Encoding};
-use ed25519_dalek::pkcs8::DecodePrivateKey;
-use ed25519_dalek::{Signature, Signer};
+use ed25519_dalek::Signature;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
+
+pub use signing::{SignError, Signer, SigningKey};
 
 /// Longest key name, in bytes.
 pub const MAX_NAME: usize = 256;
 
 /// The signed-note algorithm byte of plain Ed25519.
 const ED25519: u8 = 0x01;
-/// Base64 length of the algorithm byte and 32 key bytes; 33 is a multiple of three, so there is no padding.
-const KEY_BASE64: usize = 44;
-const PRIVATE_PREFIX: &str = "PRIVATE+KEY+";
 
 /// Says why text is no key that is accepted. No variant carries secret bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -195,78 +195,6 @@ impl Ord for VerifierKey {
 impl Hash for VerifierKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.name, self.public()).hash(state);
-    }
-}
-
-/// A private key with the name it signs under. Its bytes are wiped when it is dropped and never shown by `Debug`.
-pub struct SigningKey {
-    verifier: VerifierKey,
-    secret: ed25519_dalek::SigningKey,
-}
-
-impl SigningKey {
-    /// Makes a key from 32 secret bytes (RFC 8032 §5.1.5), which must come from the system's random source.
-    ///
-    /// Errors: [`KeyError::Name`].
-    pub fn from_seed(name: &str, seed: [u8; 32]) -> Result<Self, KeyError> {
-        let seed = Zeroizing::new(seed);
-        Self::from_secret(name, ed25519_dalek::SigningKey::from_bytes(&seed))
-    }
-
-    /// Parses `PRIVATE+KEY+NAME+HASH8+BASE64`.
-    ///
-    /// Errors: any [`KeyError`] but [`KeyError::Pem`].
-    pub fn parse(text: &str) -> Result<Self, KeyError> {
-        let expected = "PRIVATE+KEY+NAME+HASH+BASE64";
-        let rest = text.strip_prefix(PRIVATE_PREFIX).ok_or(KeyError::Form { expected })?;
-        let parts = Parts::split(rest, expected)?;
-        let key = Self::from_secret(parts.name, ed25519_dalek::SigningKey::from_bytes(&*parts.material()?))?;
-        parts.check_hash(key.verifier.hash)?;
-        Ok(key)
-    }
-
-    /// Reads an unencrypted PKCS#8 PEM, such as `openssl genpkey -algorithm ed25519` writes, and names it.
-    ///
-    /// Errors: [`KeyError::Name`], [`KeyError::Pem`]. Source: RFC 8410 §7.
-    pub fn from_pkcs8_pem(name: &str, pem: &str) -> Result<Self, KeyError> {
-        let secret = ed25519_dalek::SigningKey::from_pkcs8_pem(pem);
-        Self::from_secret(name, secret.map_err(|_| KeyError::Pem { name: shown(name) })?)
-    }
-
-    fn from_secret(name: &str, secret: ed25519_dalek::SigningKey) -> Result<Self, KeyError> {
-        Ok(Self { verifier: VerifierKey::new(name, secret.verifying_key().as_bytes())?, secret })
-    }
-
-    /// The `PRIVATE+KEY+…` text, without a line end; wiped when dropped.
-    pub fn encode(&self) -> Zeroizing<String> {
-        let name = self.verifier.name();
-        // Room for all of it at once: growing would leave copies of the secret behind.
-        let mut text =
-            Zeroizing::new(String::with_capacity(PRIVATE_PREFIX.len() + name.len() + 10 + KEY_BASE64));
-        for part in [PRIVATE_PREFIX, name, "+", &hash_hex(self.verifier.hash), "+"] {
-            text.push_str(part);
-        }
-        let material = tagged(self.secret.as_bytes());
-        let mut buffer = Zeroizing::new([0u8; KEY_BASE64]);
-        // The buffer has exactly the length that 33 bytes take, so encoding cannot fail.
-        text.push_str(Base64::encode(&*material, &mut *buffer).unwrap_or_default());
-        text
-    }
-
-    /// The public half.
-    pub fn verifier(&self) -> &VerifierKey {
-        &self.verifier
-    }
-
-    /// Signs exactly `message`; deterministic. Returns R || S.
-    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
-        self.secret.sign(message).to_bytes()
-    }
-}
-
-impl fmt::Debug for SigningKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SigningKey(secret of {})", self.verifier)
     }
 }
 
