@@ -11,25 +11,45 @@ mod tuf;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use capgate::world::folder::Folder;
 use capgate_registry::publish::{self, LIFE, Terms};
-use capgate_registry::reader::Seen;
+use capgate_registry::reader::{Anchor, Seen};
+use capgate_registry::store::{Store, StoreMut};
 use capgate_registry::sync::sync;
 use capgate_registry::verify::verify;
 use serde::{Deserialize, Serialize};
 use support::counting::Counting;
+use support::{Built, Plain};
 
 const SMALL: u64 = 1_000;
-/// Publications into a small registry, and into one where each of them writes a snapshot of more than a gigabyte.
-const ROUNDS: [u64; 2] = [100, 10];
 
-/// Publications of one profile each, and how each of them reached a copy. Times are seconds.
+/// How often each job runs in a registry of that size.
+#[derive(Clone, Copy)]
+struct Size {
+    count: u64,
+    publications: u64,
+    /// The first of the publications, after which the copies follow.
+    syncs: usize,
+}
+
+impl Size {
+    /// Where each publication writes a snapshot of more than a gigabyte, ten show as much as a hundred.
+    fn of(count: u64) -> Self {
+        let (publications, syncs) = if count > 100_000 { (10, 5) } else { (100, 100) };
+        Self { count, publications, syncs }
+    }
+}
+
+/// Publications of one profile each, and how they reached a copy. Times are seconds.
 #[derive(Default, Deserialize)]
 struct Followed {
     publish: Vec<f64>,
     sync: Vec<f64>,
+    /// The same into a copy that does not wait for the disk; python-tuf never does.
+    #[serde(default)]
+    unsynced: Vec<f64>,
     bytes: Vec<u64>,
     files: Vec<u64>,
 }
@@ -39,6 +59,8 @@ struct Followed {
 struct Verified {
     count: u64,
     seconds: f64,
+    /// Of the files that were verified.
+    bytes: u64,
     /// MiB.
     memory: u64,
 }
@@ -56,29 +78,29 @@ fn main() {
     }
     let large = std::env::var("CAPGATE_BENCH_RECORDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000);
     let sizes = if large == SMALL { vec![SMALL] } else { vec![SMALL, large] };
+    let sizes = sizes.into_iter().map(Size::of);
     let python = tuf::python();
     let mut rows = Vec::new();
-    for count in sizes {
-        // Where a publication takes seconds, ten show as much as a hundred.
-        let rounds = if count > 100_000 { ROUNDS[1] } else { ROUNDS[0] };
-        eprintln!("{count} records: capgate");
-        let ours = capgate(count, rounds);
-        eprintln!("{count} records: python-tuf");
-        let theirs = tuf::run(&python, count, rounds);
-        rows.extend(compare(count, rounds, &ours, &theirs));
+    for size in sizes {
+        eprintln!("{} records: capgate", size.count);
+        let ours = capgate(size);
+        eprintln!("{} records: python-tuf", size.count);
+        let theirs = tuf::run(&python, size);
+        rows.extend(compare(size, &ours, &theirs));
     }
     println!("| job | records | capgate | python-tuf | capgate / python-tuf |\n|---|---|---|---|---|");
     rows.iter().for_each(|row| println!("{row}"));
 }
 
-fn capgate(count: u64, rounds: u64) -> Side {
-    let built = support::registry(count);
+fn capgate(size: Size) -> Side {
+    let built = support::registry(size.count);
     let work = support::data().join("follow");
-    let source = linked(&built.store.0, &work.join("source"));
-    let copy = linked(&built.store.0, &work.join("copy"));
+    let [source, copy, unsynced] =
+        ["source", "copy", "unsynced"].map(|name| linked(&built.store.0, &work.join(name)));
     let verified = verify_apart(&source, &built.pin.to_string());
-    assert_eq!(verified.count, count, "every record is verified");
-    let followed = follow(&built, (&source, &copy), (count, rounds));
+    assert_eq!(verified.count, size.count, "every record is verified");
+    let copies = (Folder::new(copy), Plain(unsynced));
+    let followed = follow(&built, &Folder::new(source), &copies, size);
     drop(fs::remove_dir_all(&work));
     Side { followed, verified }
 }
@@ -94,31 +116,41 @@ fn linked(from: &Path, to: &Path) -> PathBuf {
     to.to_owned()
 }
 
-/// Publishes one profile at a time, with every sync to the disk, and brings the copy up to each.
-fn follow(built: &support::Built, folders: (&Path, &Path), (first, rounds): (u64, u64)) -> Followed {
-    let (source, copy) = (Folder::new(folders.0), Folder::new(folders.1));
+/// Publishes one profile at a time, with every sync to the disk, and brings the copies up to each.
+fn follow(built: &Built, source: &Folder, (copy, unsynced): &(Folder, Plain), size: Size) -> Followed {
     let keys = [support::registry_key()];
     let mut followed = Followed::default();
     let mut anchor = built.anchor();
-    for n in first..first + rounds {
+    for n in size.count..size.count + size.publications {
         let note = support::signed(n);
         let terms =
             Terms { keys: &keys, now: anchor.now, life: LIFE, renew: false, threads: support::threads() };
         let begun = Instant::now();
-        let done = publish::publish(&source, &built.pin, &[note], &terms, &mut |_| {});
+        let done = publish::publish(source, &built.pin, &[note], &terms, &mut |_| {});
         followed.publish.push(begun.elapsed().as_secs_f64());
         assert_eq!(done.unwrap_or_else(|e| panic!("{e}")).appended.len(), 1);
-        let counting = Counting::new(&source);
-        let begun = Instant::now();
-        let synced = sync(&counting, &copy, &anchor, support::threads(), &mut |_, _| {});
-        followed.sync.push(begun.elapsed().as_secs_f64());
-        let synced = synced.unwrap_or_else(|e| panic!("{e}"));
-        assert!(synced.fetched == 1 && !synced.repaired && synced.latest.log_size == n + 1, "one more entry");
+        if followed.sync.len() == size.syncs {
+            continue;
+        }
+        let counting = Counting::new(source);
+        followed.unsynced.push(fetch(&counting, unsynced, &anchor, n).0);
         followed.bytes.push(counting.bytes());
         followed.files.push(counting.files() as u64);
-        anchor.seen = Seen { ..synced.seen };
+        let (seconds, seen) = fetch(source, copy, &anchor, n);
+        followed.sync.push(seconds);
+        anchor.seen = seen;
     }
     followed
+}
+
+/// Brings a copy up to entry `n`; returns how long it took, and what was seen.
+fn fetch(source: &dyn Store, copy: &dyn StoreMut, anchor: &Anchor, n: u64) -> (f64, Seen) {
+    let begun = Instant::now();
+    let synced = sync(source, copy, anchor, support::threads(), &mut |_, _| {});
+    let seconds = begun.elapsed().as_secs_f64();
+    let synced = synced.unwrap_or_else(|e| panic!("{e}"));
+    assert!(synced.fetched == 1 && !synced.repaired && synced.latest.log_size == n + 1, "one more entry");
+    (seconds, synced.seen)
 }
 
 /// Verifies in a process of its own, whose memory is nobody else's.
@@ -131,10 +163,14 @@ fn verify_apart(folder: &Path, pin: &str) -> Verified {
 fn verify_here(folder: &Path, pin: &str) {
     let pin = pin.parse().unwrap_or_else(|e| panic!("{pin}: {e}"));
     let begun = Instant::now();
-    let report = verify(&Folder::new(folder), &pin, support::start(), &mut |_| {});
+    let folder = Folder::new(folder);
+    let report = verify(&folder, &pin, support::start(), &mut |_| {});
     let seconds = begun.elapsed().as_secs_f64();
     assert!(report.faults.is_empty(), "{:?}", report.faults.first());
-    let verified = Verified { count: report.records, seconds, memory: support::peak_memory_mib() };
+    let memory = support::peak_memory_mib();
+    let files = folder.list().unwrap_or_else(|e| panic!("{e}"));
+    let bytes = files.iter().map(|file| file.size).sum();
+    let verified = Verified { count: report.records, seconds, bytes, memory };
     println!("{}", serde_json::to_string(&verified).unwrap_or_else(|e| panic!("{e}")));
 }
 
@@ -146,25 +182,28 @@ fn said<T: serde::de::DeserializeOwned>(command: &mut Command) -> T {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{command:?}: {e}"))
 }
 
-fn compare(count: u64, rounds: u64, ours: &Side, theirs: &Side) -> Vec<String> {
+fn compare(size: Size, ours: &Side, theirs: &Side) -> Vec<String> {
     let row = |job: &str, value: &dyn Fn(&Side) -> f64, show: &dyn Fn(f64) -> String| {
         let (ours, theirs) = (value(ours), value(theirs));
-        let records = grouped(count);
+        let records = grouped(size.count);
         format!("| {job} | {records} | {} | {} | {:.2} |", show(ours), show(theirs), ours / theirs)
     };
     let median_of = |values: &[u64]| median(&values.iter().map(|&value| value as f64).collect::<Vec<_>>());
+    let unsynced = |side: &Side| {
+        let Followed { sync, unsynced, .. } = &side.followed;
+        median(if unsynced.is_empty() { sync } else { unsynced })
+    };
+    let all = format!("all {} publications: time", size.publications);
     vec![
         row("sync of 1 new profile: time", &|side| median(&side.followed.sync), &time),
+        row("the same, not waiting for the disk: time", &unsynced, &time),
         row("sync of 1 new profile: bytes fetched", &|side| median_of(&side.followed.bytes), &whole),
         row("sync of 1 new profile: files fetched", &|side| median_of(&side.followed.files), &whole),
         row("verify all: time", &|side| side.verified.seconds, &time),
+        row("verify all: bytes of the files", &|side| side.verified.bytes as f64, &whole),
         row("verify all: peak memory", &|side| side.verified.memory as f64, &|mib| format!("{mib:.0} MiB")),
         row("publish 1 profile: time", &|side| median(&side.followed.publish), &time),
-        row(
-            &format!("{rounds} publications of 1 profile: time"),
-            &|side| side.followed.publish.iter().sum(),
-            &time,
-        ),
+        row(&all, &|side| side.followed.publish.iter().sum(), &time),
     ]
 }
 
@@ -175,8 +214,7 @@ fn median(values: &[f64]) -> f64 {
 }
 
 fn time(seconds: f64) -> String {
-    let time = Duration::from_secs_f64(seconds);
-    if seconds < 1.0 { format!("{:.1} ms", seconds * 1e3) } else { format!("{time:.1?}") }
+    if seconds < 1.0 { format!("{:.1} ms", seconds * 1e3) } else { format!("{seconds:.1} s") }
 }
 
 fn whole(value: f64) -> String {

@@ -63,7 +63,7 @@ def target(n):
 
 
 def bits(count):
-    """About 244 targets a bin: 4,096 bins for 1,000,000 and 16 for 1,000, where a bin has 62."""
+    """Bits of the number of bins: 4,096 bins of 244 targets for 1,000,000, and 16 of 62 for 1,000."""
     return min(max((count // 200).bit_length() - 1, 4), 12)
 
 
@@ -74,6 +74,7 @@ class Repository:
         self.root = Path(root)
         self.metadata = self.root / "metadata"
         self.targets = self.root / "targets"
+        self.verified = 0
 
     def write(self, path, content):
         """The whole file at once, and still there after a crash: file and folder are synced."""
@@ -88,6 +89,7 @@ class Repository:
         os.close(folder)
 
     def read(self, name):
+        """What a publisher believes of its own disk."""
         return Metadata.from_bytes((self.metadata / name).read_bytes())
 
     def put(self, role, signed, key, sync=True):
@@ -151,9 +153,9 @@ class Repository:
 
     def verify(self):
         """Signatures, lengths and hashes of every role that is in force, and that every target is in its bin."""
-        root = self.read("1.root.json")
+        root = self.from_disk("1.root.json")
         root.verify_delegate(Root.type, root)
-        timestamp = self.read("timestamp.json")
+        timestamp = self.from_disk("timestamp.json")
         root.verify_delegate(Timestamp.type, timestamp)
         snapshot = self.checked("snapshot", timestamp.signed.snapshot_meta)
         root.verify_delegate(Snapshot.type, snapshot)
@@ -171,8 +173,13 @@ class Repository:
         return count
 
     def checked(self, role, meta):
-        content = (self.metadata / f"{meta.version}.{role}.json").read_bytes()
-        meta.verify_length_and_hashes(content)
+        return self.from_disk(f"{meta.version}.{role}.json", meta)
+
+    def from_disk(self, name, meta=None):
+        content = (self.metadata / name).read_bytes()
+        self.verified += len(content)
+        if meta is not None:
+            meta.verify_length_and_hashes(content)
         return Metadata.from_bytes(content)
 
 
@@ -250,7 +257,8 @@ def main(job, root, *rest):
     else:
         begun = time.perf_counter()
         said = {"count": repository.verify()}
-        said |= {"seconds": time.perf_counter() - begun, "memory": peak_memory_mib()}
+        seconds = time.perf_counter() - begun
+        said |= {"seconds": seconds, "bytes": repository.verified, "memory": peak_memory_mib()}
     print(json.dumps(said))
 
 

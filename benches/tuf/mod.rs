@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Side, said, support};
+use super::{Side, Size, said, support};
 
 const SCRIPT: &str = "benches/tuf/follow.py";
 const PACKAGES: &str = "benches/tuf/requirements.txt";
@@ -23,7 +23,8 @@ pub fn python() -> PathBuf {
 }
 
 /// The jobs of `capgate`, on a repository of `count` targets that is built once.
-pub fn run(python: &Path, count: u64, rounds: u64) -> Side {
+pub fn run(python: &Path, size: Size) -> Side {
+    let (count, rounds) = (size.count, size.publications);
     let built = support::data().join(format!("tuf-{count}"));
     if !built.join("done").exists() {
         drop(fs::remove_dir_all(&built));
