@@ -110,6 +110,14 @@ def main():
         put("tiles", struct.pack(">H", len(note)) + note + b"\1\0")
     for text in ["registry.test/capgate\n3\n%s=\n" % ("A" * 43), "example.org/gpu\n0\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n"]:
         put("checkpoint", text.encode())
+    line = "\u2014 w.test %s\n" % base64.b64encode(b"\1\2\3\4" + bytes(72)).decode()
+    put("witness", line.encode())
+    put("witness", (line * 3).encode())
+    hashes = "".join(base64.b64encode(bytes([number]) * 32).decode() + "\n" for number in range(3))
+    checkpoint = "example.org/gpu\n9\n%s=\n\n\u2014 example.org/gpu AAAAAAAA\n" % ("A" * 43)
+    for request in ["old 0\n\n", f"old 3\n{hashes}\n", f"old 9\n{hashes * 21}\n"]:
+        put("witness", (request + checkpoint + line).encode())
+    put("witness", b"witness.example.org+9c67126f+BCDQuKym0znEYeUc4pd9nyYdFFnJxr3ZOb7S5diRPFw+")
     for path in ["log/tile/0/000", "log/tile/1/x001/234.p/5", "log/tile/entries/x001/x234/067"]:
         put("tiles", path.encode() + b"\1\0")
     put("tiles", bytes(range(64)) + b"\2\0")

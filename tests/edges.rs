@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use support::{NOW, World, capgate, run_in};
 
-const COMMANDS: [&str; 34] = [
+const COMMANDS: [&str; 40] = [
     "",
     "keygen",
     "key",
@@ -37,6 +37,12 @@ const COMMANDS: [&str; 34] = [
     "host",
     "host attest",
     "host verify",
+    "witness",
+    "witness init",
+    "witness serve",
+    "witness cosign",
+    "witness status",
+    "witness ask",
     "policy",
     "policy check",
     "audit",

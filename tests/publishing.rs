@@ -6,8 +6,9 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
 
-use support::{B10167, B10359, NOW, Run, World, capgate};
+use support::{B10167, B10359, NOW, Run, World, capgate, words};
 
 const KEYS: &str = "--key alice.key --registry-key registry.key";
 
@@ -228,4 +229,114 @@ fn what_a_thief_signed_upstream_is_revoked_where_it_was_carried_over() {
     assert!(in_force.contains(B10167) && !in_force.contains(B10359), "{in_force}");
     let asked = site.run(&world, "list --revoked").ok().out;
     assert!(asked.contains(B10359), "{asked}");
+}
+
+#[test]
+fn a_folder_that_was_restored_from_a_backup_signs_no_second_history() {
+    let world = World::new();
+    let home = world.path("home");
+    fs::create_dir(&home).unwrap();
+    let run = |line: &str| {
+        let mut command = world.command();
+        Run::of(command.env("HOME", &home).args(words(line)))
+    };
+    let publish =
+        |id: &str| run(&format!("publish {id} --key alice.key --registry-key registry.key --now {NOW}"));
+    publish(B10167).ok();
+    let copy = |from: &str, to: &str| {
+        assert!(
+            Command::new("cp").arg("-r").args([world.path(from), world.path(to)]).status().unwrap().success()
+        );
+    };
+    copy("registry", "backup");
+    publish(B10359).ok();
+    fs::remove_dir_all(world.path("registry")).unwrap();
+    copy("backup", "registry");
+    let refused = publish(B10359);
+    assert_eq!(refused.exit, 4, "{}", refused.err);
+    let said = "error: `registry` is at version 2 with 1 entries, and version 3 with 2 was published from here before";
+    assert!(refused.err.starts_with(said), "{}", refused.err);
+    // Whoever has nothing to remember is not hindered, and what is remembered can be removed.
+    let memory = home.join(".local/state/capgate/published").join(world.root.trim_start_matches("sha256:"));
+    assert!(refused.err.contains(&format!("remove `{}`", memory.display())), "{}", refused.err);
+    fs::remove_file(memory).unwrap();
+    publish(B10359).ok();
+}
+
+/// A place that whoever can write it put back to before a revocation.
+struct PutBack {
+    world: World,
+}
+
+impl PutBack {
+    fn new() -> Self {
+        let world = World::new();
+        world.run(&format!("publish {B10167} {KEYS} --to public --now {NOW}")).ok();
+        let place = Self { world };
+        place.copy("public", "old");
+        let revoke =
+            format!("revoke {B10167} --reason wrong --severity harmful {KEYS} --to public --now {NOW}");
+        place.world.run(&revoke).ok();
+        place
+    }
+
+    fn copy(&self, from: &str, to: &str) {
+        let (from, to) = (self.world.path(from), self.world.path(to));
+        assert!(Command::new("cp").arg("-rT").args([from, to]).status().unwrap().success());
+    }
+
+    /// The files alone: whoever holds the lock goes on holding it.
+    fn put_back(&self) {
+        for part in ["log", "snapshot", "trust"] {
+            fs::remove_dir_all(self.world.path(&format!("public/{part}"))).unwrap();
+            self.copy(&format!("old/{part}"), &format!("public/{part}"));
+        }
+    }
+
+    fn is_revoked_there(&self, now: &str) {
+        let line = ["verify", "public", "--root", &self.world.root, "--now", now];
+        Run::of(capgate(self.world.folder.path()).args(line)).ok();
+        let json = self.world.run(&format!("list --registry public --now {now} --format json")).ok().json();
+        let rows = json.as_array().cloned().unwrap_or_else(|| json["profiles"].as_array().unwrap().clone());
+        let ids: Vec<&str> = rows.iter().map(|row| row["id"].as_str().unwrap()).collect();
+        assert_eq!(ids, [B10359]);
+    }
+}
+
+#[test]
+fn attack_a_place_that_expired_and_was_put_back_is_not_built_on() {
+    let place = PutBack::new();
+    place.put_back();
+    let later = "2027-01-15T00:00:00Z";
+    place.world.run(&format!("publish {B10359} {KEYS} --to public --now {later}")).ok();
+    place.is_revoked_there(later);
+}
+
+#[test]
+fn attack_a_place_that_is_put_back_while_the_lock_is_waited_for_is_not_built_on() {
+    let place = PutBack::new();
+    let lock = fs::File::options().write(true).open(place.world.path("public/.lock")).unwrap();
+    lock.lock().unwrap();
+    let mut command = place.world.command();
+    let line = format!("publish {B10359} {KEYS} --to public --now {NOW}");
+    let mut child = command.args(words(&line)).spawn().unwrap();
+    // By then it waits; where it does not yet, it sees the old files at once.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    place.put_back();
+    drop(lock);
+    assert!(child.wait().unwrap().success());
+    place.is_revoked_there(NOW);
+}
+
+#[test]
+fn attack_a_link_for_unfinished_files_costs_nobody_a_file() {
+    let world = World::new();
+    fs::create_dir(world.path("victim")).unwrap();
+    world.put("victim/precious", "kept");
+    drop(fs::remove_dir_all(world.path("registry/.tmp")));
+    std::os::unix::fs::symlink(world.path("victim"), world.path("registry/.tmp")).unwrap();
+    let run = world.run(&format!("publish {B10167} {KEYS} --now {NOW}"));
+    assert!(run.exit == 1 && run.err.contains("`.tmp` in it is no folder"), "{}", run.err);
+    assert_eq!(world.read("victim/precious"), "kept");
+    assert_eq!(fs::read_dir(world.path("victim")).unwrap().count(), 1);
 }

@@ -14,6 +14,7 @@ use capgate_registry::proof::{self, Proof};
 use capgate_registry::reader::{Anchor, Reader, Seen};
 use capgate_registry::record::{Doubt, Lookup, View};
 use capgate_registry::seen;
+use capgate_registry::witness::Quorum;
 use jiff::Timestamp;
 
 use crate::prefix::{Prefix, Unsafe};
@@ -45,15 +46,18 @@ impl State {
             Err(e) => return Self::nothing(&e.to_string()),
         };
         let seen = read_seen(prefix);
+        let site = read_site(prefix);
+        let demand = site.as_ref().ok().and_then(Option::as_ref).and_then(|site| site.witnesses.as_ref());
         let registry = read_pin(prefix).and_then(|pin| {
             let seen = seen.clone()?.unwrap_or_default();
             let anchor = Anchor { pin, seen, now };
-            match Reader::open(&prefix.registry(), &anchor) {
-                Err(missing @ Doubt::Missing(_)) => read_proof(prefix, &anchor).unwrap_or(Err(missing)),
+            match Reader::open_witnessed(&prefix.registry(), &anchor, demand) {
+                Err(missing @ Doubt::Missing(_)) => {
+                    read_proof(prefix, &anchor, demand).unwrap_or(Err(missing))
+                }
                 opened => opened,
             }
         });
-        let site = read_site(prefix);
         let host = read_host(prefix, &registry, &site);
         let log = prefix.log(system::user()).map_err(|e| e.to_string());
         let seen = seen
@@ -89,7 +93,7 @@ impl State {
 }
 
 /// Where no registry is installed, a proof may answer for one program, under the same rules.
-fn read_proof(prefix: &Prefix, anchor: &Anchor) -> Option<Result<Reader, Doubt>> {
+fn read_proof(prefix: &Prefix, anchor: &Anchor, demand: Option<&Quorum>) -> Option<Result<Reader, Doubt>> {
     const NAME: &str = "proof";
     let bytes = match prefix.read(NAME, proof::MAX_BYTES) {
         Ok(bytes) => bytes,
@@ -98,7 +102,7 @@ fn read_proof(prefix: &Prefix, anchor: &Anchor) -> Option<Result<Reader, Doubt>>
     };
     let parsed =
         Proof::parse(&bytes).map_err(|e| Doubt::Malformed(format!("`{}` {e}", prefix.state(NAME).display())));
-    Some(parsed.and_then(|proof| Reader::open(&proof, anchor)))
+    Some(parsed.and_then(|proof| Reader::open_witnessed(&proof, anchor, demand)))
 }
 
 fn doubt(e: &Unsafe) -> Doubt {

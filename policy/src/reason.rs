@@ -106,6 +106,9 @@ reasons! {
     2 RegistryCorrupt "registry-corrupt" Operator
         "A part of the registry is not what was signed, or a record is not about its own key."
         "Run `capgate verify`, which names the changed file, and copy the registry again.";
+    2 RegistryUnwitnessed "registry-unwitnessed" Publisher
+        "Too few of the witnesses that the site policy demands have cosigned the registry's checkpoint."
+        "Copy the registry again; if it stays, the publishers run `capgate witness ask`, or somebody shows this guest another history.";
     2 SiteUnreadable "site-unreadable" Operator
         "The site policy that was named cannot be read, or others may write it."
         "See that the file that the detail names exists, and correct its owner and mode.";
@@ -255,6 +258,7 @@ impl From<&Doubt> for Reason {
             Doubt::Expired(_) => Self::RegistryExpired,
             Doubt::Rollback(_) => Self::RegistryRollback,
             Doubt::Corrupt(_) => Self::RegistryCorrupt,
+            Doubt::Unwitnessed(_) => Self::RegistryUnwitnessed,
             Doubt::ClockBehind(_) => Self::ClockBehind,
         }
     }

@@ -16,8 +16,10 @@ use capgate_policy::host::{HostState, HostStatement};
 use capgate_policy::reason::Reason;
 use capgate_policy::site::{SiteDoubt, SitePolicy};
 use capgate_registry::combination::Chip;
+use capgate_registry::keys::SigningKey;
 use capgate_registry::profile::Profile;
 use capgate_registry::record::{Doubt, Published};
+use capgate_registry::witness::WitnessKey;
 use serde::Deserialize;
 use support::{PROFILE, World, published, revocation, time};
 
@@ -115,6 +117,7 @@ fn doubt(code: &str) -> Doubt {
         Doubt::Expired(text.clone()),
         Doubt::Rollback(text.clone()),
         Doubt::Corrupt(text.clone()),
+        Doubt::Unwitnessed(text.clone()),
         Doubt::ClockBehind(text),
     ];
     all.into_iter().find(|doubt| doubt.code() == code).expect("a doubt's code")
@@ -158,7 +161,12 @@ impl Case {
             None => {}
             Some("unreadable") => world.site_doubt = Some(SiteDoubt::Unreadable("denied".into())),
             Some("malformed") => world.site_doubt = Some(SiteDoubt::Malformed("line 3".into())),
-            Some(text) => world.site = Some(SitePolicy::parse(text.as_bytes()).unwrap()),
+            Some(text) => {
+                let key = SigningKey::from_seed("witness.test", [21; 32]).unwrap();
+                let witness = WitnessKey::new(key.verifier().clone()).to_string();
+                let text = text.replace("WITNESS", &witness);
+                world.site = Some(SitePolicy::parse(text.as_bytes()).unwrap());
+            }
         }
     }
 

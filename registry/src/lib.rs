@@ -25,3 +25,4 @@ pub mod sync;
 pub mod text;
 pub mod trust;
 pub mod verify;
+pub mod witness;

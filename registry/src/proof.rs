@@ -20,9 +20,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::combination::Key;
+use crate::note::Note;
 use crate::reader::{Anchor, Reader};
 use crate::record::{Doubt, Lookup};
 use crate::store::{Listed, ReadAt, Store, StoreError};
+use crate::witness;
 
 /// Largest proof that is read, in bytes.
 pub const MAX_BYTES: u64 = 8 << 20;
@@ -62,6 +64,7 @@ impl Proof {
         for key in keys {
             reader.lookup(key)?;
         }
+        note_witnesses(&recorder, &reader);
         drop(reader);
         let opened = recorder.opened.into_inner();
         let parts = opened.into_iter().map(|(path, part)| (path, Arc::new(joined(&part.borrow()))));
@@ -112,6 +115,16 @@ impl Proof {
             }
         }
         Err(rest.error("has too many files"))
+    }
+}
+
+/// A guest whose site demands witnesses will look for their cosignatures. Without any there is nothing to look for.
+fn note_witnesses(recorder: &Recorder<'_>, reader: &Reader) {
+    let find = |store: &dyn Store| witness::checkpoint_of(store, reader.chain().origin(), reader.latest());
+    let found = find(recorder.store).ok().and_then(|bytes| Note::parse(&bytes).ok());
+    if found.is_some_and(|note| witness::cosignatures(&note).next().is_some()) {
+        // What it reads is what is written down.
+        let _ = find(recorder);
     }
 }
 

@@ -11,6 +11,7 @@ use crate::record::{Doubt, Lookup, Published, Record, View};
 use crate::snapshot::{Change, RawProfile, RawRecord, Snapshot, SnapshotError};
 use crate::store::{Store, StoreError};
 use crate::trust::{Chain, MAX_BYTES as MAX_TRUST, MAX_VERSIONS, TrustError};
+use crate::witness::{self, Quorum};
 
 /// The newest state that was ever verified here, so that nobody can turn time back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -125,14 +126,6 @@ pub fn judge_age(latest: &Latest, chain: &Chain, anchor: &Anchor) -> Result<(), 
     if let Some(newest) = newest.filter(|&newest| now < newest) {
         return Err(Doubt::ClockBehind(format!("it says {now}, and {newest} was signed already")));
     }
-    if chain.current().expires <= now {
-        let what = format!("trust version {} ended {}", chain.current().version, chain.current().expires);
-        return Err(Doubt::Expired(format!("{what}; its root keys must sign the next version")));
-    }
-    if latest.expires <= now {
-        let what = format!("version {} ended {}", latest.version, latest.expires);
-        return Err(Doubt::Expired(format!("{what}; its maintainer must run `capgate renew`")));
-    }
     if chain.current().version < seen.trust {
         let what = format!("trust version {} after trust version {}", chain.current().version, seen.trust);
         return Err(Doubt::Rollback(what));
@@ -149,6 +142,14 @@ pub fn judge_age(latest: &Latest, chain: &Chain, anchor: &Anchor) -> Result<(), 
     }
     if latest.version == seen.version && seen.root.is_some_and(|root| root != latest.root) {
         return Err(Doubt::Rollback(format!("version {} exists with two contents", latest.version)));
+    }
+    if chain.current().expires <= now {
+        let what = format!("trust version {} ended {}", chain.current().version, chain.current().expires);
+        return Err(Doubt::Expired(format!("{what}; its root keys must sign the next version")));
+    }
+    if latest.expires <= now {
+        let what = format!("version {} ended {}", latest.version, latest.expires);
+        return Err(Doubt::Expired(format!("{what}; its maintainer must run `capgate renew`")));
     }
     Ok(())
 }
@@ -173,8 +174,36 @@ impl Reader {
             trust_version: chain.current().version,
             issued: latest.issued,
             expires: latest.expires,
+            witnessed: None,
         };
         Ok(Self { chain, latest, snapshot, view })
+    }
+
+    /// Opens it and holds it against a site's demand for witnesses. A registry that is replaced while it is read is read
+    /// again.
+    pub fn open_witnessed(
+        store: &dyn Store,
+        anchor: &Anchor,
+        demand: Option<&Quorum>,
+    ) -> Result<Self, Doubt> {
+        let open = || Self::open(store, anchor)?.witnessed_by(store, demand);
+        match open() {
+            Err(Doubt::Unwitnessed(_)) => open(),
+            opened => opened,
+        }
+    }
+
+    /// Holds the registry against a site's demand for witnesses; without one nothing is read. `store` is what it was opened
+    /// in.
+    ///
+    /// The cosignatures are over the log's checkpoint, which `latest.note` names. That the snapshot follows from the log is
+    /// what `sync` and `verify` show; here the registry keys vouch for it.
+    fn witnessed_by(mut self, store: &dyn Store, demand: Option<&Quorum>) -> Result<Self, Doubt> {
+        let Some(demand) = demand else { return Ok(self) };
+        let checkpoint = witness::checkpoint_of(store, self.chain.origin(), &self.latest)?;
+        demand.check(&checkpoint, self.chain.origin(), &self.latest).map_err(|e| witness::unwitnessed(&e))?;
+        self.view.witnessed = Some(demand.clone());
+        Ok(self)
     }
 
     /// What `latest.note` says.

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use crate::combination::{Key, Sha256Digest};
 use crate::profile::{Profile, Revocation};
+use crate::witness::Quorum;
 
 /// Says why nothing of a registry may be believed now. Each has one stable code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +36,9 @@ pub enum Doubt {
     /// A part is not what was signed.
     #[error("the registry was changed: {0}")]
     Corrupt(String),
+    /// Too few of the witnesses that the site demands have cosigned its checkpoint.
+    #[error("the registry is not witnessed as this site demands: {0}")]
+    Unwitnessed(String),
     /// The clock stands before a time that a verified signature names.
     #[error("the clock is behind: {0}")]
     ClockBehind(String),
@@ -53,6 +57,7 @@ impl Doubt {
             Self::Expired(_) => "registry-expired",
             Self::Rollback(_) => "registry-rollback",
             Self::Corrupt(_) => "registry-corrupt",
+            Self::Unwitnessed(_) => "registry-unwitnessed",
             Self::ClockBehind(_) => "clock-behind",
         }
     }
@@ -99,6 +104,8 @@ pub struct View {
     pub issued: Timestamp,
     /// Until when it may be believed.
     pub expires: Timestamp,
+    /// The demand for witnesses that it was found to meet.
+    pub witnessed: Option<Quorum>,
 }
 
 impl View {

@@ -21,6 +21,8 @@ use capgate_registry::merkle::{
 };
 use capgate_registry::note::{Kind, Note, Origin, compose, sign};
 use capgate_registry::store::{Listed, ReadAt, Store, StoreError};
+use capgate_registry::witness::{WitnessSigner, parse_answer, with_cosignatures};
+use jiff::Timestamp;
 use tempfile::TempDir;
 
 const GOPATH: &str = "/usr/share/gocode";
@@ -298,4 +300,44 @@ fn keys_and_notes_made_by_go_are_accepted() {
         assert_eq!(note.verify(&[verifier], 1).unwrap().len(), 1);
         assert_eq!(sign(text, &[&own]).unwrap(), signed.as_bytes(), "both write the same bytes");
     }
+}
+
+#[test]
+fn cosignatures_are_those_that_go_makes_and_accepts() {
+    let Some(program) = build("cosigned") else { return };
+    let published = Published::new(&[5]);
+    let log = published.registry.verifier().to_string();
+    let checkpoint = fs::read(published.path().join(CHECKPOINT)).unwrap();
+    let text = Note::parse(&checkpoint).unwrap().text().to_owned();
+    let witnesses = [11, 12].map(|byte| WitnessSigner::new(key(&format!("witness.test/w{byte}"), byte)));
+    let lines = witnesses
+        .each_ref()
+        .map(|witness| witness.cosign(&text, Timestamp::from_second(1_700_000_000).unwrap()).unwrap());
+    let lines = parse_answer(lines.concat().as_bytes()).unwrap();
+    let file = published.path().join("cosigned");
+    let go = |checkpoint: &[u8], keys: &[String]| {
+        fs::write(&file, checkpoint).unwrap();
+        Command::new(&program).arg(&file).arg(&log).args(keys).output().unwrap()
+    };
+    let keys = witnesses.each_ref().map(|witness| witness.verifier().to_string());
+    let cosigned = with_cosignatures(&checkpoint, &lines).unwrap();
+    let said = go(&cosigned, &keys);
+    assert_eq!(
+        String::from_utf8_lossy(&said.stdout),
+        "witness.test/w11 1700000000\nwitness.test/w12 1700000000\n",
+        "{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
+    // It demands each of them, and notices another text.
+    assert!(!go(&with_cosignatures(&checkpoint, &lines[..1]).unwrap(), &keys).status.success());
+    let changed = String::from_utf8(cosigned).unwrap().replacen("\n5\n", "\n6\n", 1);
+    assert!(!go(changed.as_bytes(), &keys).status.success());
+
+    // The other way round.
+    fs::write(&file, &checkpoint).unwrap();
+    let seed = "0b".repeat(32);
+    let arguments = ["witness.test/w11", &seed, "1700000000"];
+    let made = Command::new(&program).arg("-sign").arg(&file).args(arguments).output().unwrap();
+    let made = parse_answer(&made.stdout).unwrap();
+    assert_eq!(made, lines[..1], "both write the same bytes");
 }

@@ -34,7 +34,7 @@ fn origin() -> Origin {
 
 #[test]
 fn a_note_signed_by_go_verifies() {
-    let keys = [GO_KEY.parse().unwrap()];
+    let keys: [VerifierKey; 1] = [GO_KEY.parse().unwrap()];
     let note = parse(GO_NOTE).unwrap();
     assert_eq!(note.verify(&keys, 1).unwrap(), [&keys[0]]);
     assert!(note.text().ends_with("what your problem is.\n"));
@@ -43,7 +43,7 @@ fn a_note_signed_by_go_verifies() {
 
 #[test]
 fn each_changed_byte_is_refused() {
-    let keys = [GO_KEY.parse().unwrap()];
+    let keys: [VerifierKey; 1] = [GO_KEY.parse().unwrap()];
     for at in 0..GO_NOTE.len() {
         for mask in [0x01, 0x20, 0x80] {
             let mut bytes = GO_NOTE.as_bytes().to_vec();
@@ -56,7 +56,7 @@ fn each_changed_byte_is_refused() {
 
 #[test]
 fn each_truncation_is_refused() {
-    let keys = [GO_KEY.parse().unwrap()];
+    let keys: [VerifierKey; 1] = [GO_KEY.parse().unwrap()];
     for end in 0..GO_NOTE.len() {
         let verified =
             Note::parse(&GO_NOTE.as_bytes()[..end]).and_then(|note| note.verify(&keys, 1).map(|_| ()));
@@ -81,8 +81,8 @@ fn two_of_three_signatures() {
 #[test]
 fn attack_threshold_zero() {
     let note = parse(GO_NOTE).unwrap();
-    assert_eq!(note.verify(&[], 0), Err(NoteError::ZeroThreshold));
-    assert_eq!(note.verify(&[], 1), Err(NoteError::TooFew { needed: 1, signers: vec![] }));
+    assert_eq!(note.verify::<VerifierKey>(&[], 0), Err(NoteError::ZeroThreshold));
+    assert_eq!(note.verify::<VerifierKey>(&[], 1), Err(NoteError::TooFew { needed: 1, signers: vec![] }));
 }
 
 #[test]

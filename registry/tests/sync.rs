@@ -118,7 +118,9 @@ fn only_what_is_new_is_fetched_and_no_listing_is_needed() {
     );
     let unchanged = Counted { store: &world.store, reads: RefCell::default() };
     assert!(!follow(&world, &unchanged, &copy).unwrap().changed);
-    assert_eq!(unchanged.reads.into_inner().len(), 3, "latest.note and the trust");
+    let names: Vec<String> = unchanged.reads.into_inner().into_iter().map(|(path, _)| path).collect();
+    // Witnesses may have cosigned the checkpoint since.
+    assert_eq!(names, ["snapshot/latest.note", "trust/1.note", "trust/2.note", "log/checkpoint"]);
 }
 
 #[test]
@@ -337,6 +339,52 @@ fn a_rotation_is_followed_and_a_half_one_is_waited_for() {
     }
     let refused = follow(&world, &back, &copy);
     assert!(matches!(refused, Err(SyncError::Source(Doubt::Rollback(_)))), "{refused:?}");
+}
+
+#[test]
+fn attack_a_line_that_no_signature_covers_does_not_stop_a_copy() {
+    let world = World::new();
+    publish(&world, 0..2);
+    let registry = key(ORIGIN, 33);
+    let role = |key: &SigningKey| Role { threshold: 1, keys: vec![key.verifier().clone()] };
+    rotated(&world, &world.store, |trust| trust.registry = role(&registry), &registry);
+    let hostile = world.store.copy();
+    let note = hostile.get("trust/2.note");
+    hostile.set("trust/2.note", note::add_signature(&note, &key("somebody.else", 44)).unwrap());
+    let copy = Memory::default();
+    follow(&world, &hostile, &copy).unwrap();
+    rotated(&world, &world.store, |_| {}, &registry);
+    let done = follow(&world, &world.store, &copy).unwrap();
+    assert_eq!(done.seen.trust, 3);
+}
+
+#[test]
+fn attack_a_second_note_of_one_version_does_not_cost_the_copy_its_snapshot() {
+    let world = World::new();
+    publish(&world, 0..2);
+    let copy = Memory::default();
+    follow(&world, &world.store, &copy).unwrap();
+    let before = copy.files.borrow().clone();
+    // A thief of the registry key.
+    let honest = world.open().unwrap().latest().clone();
+    let forged = capgate_registry::latest::Latest { size: honest.size + 1, ..honest };
+    let text = note::compose(Kind::Latest, &origin(), &forged.to_toml()).unwrap();
+    world.store.set("snapshot/latest.note", note::sign(&text, &[&world.registry]).unwrap());
+    let done = follow(&world, &world.store, &copy);
+    assert!(matches!(done, Err(SyncError::Source(Doubt::Rollback(_)))), "{done:?}");
+    assert_eq!(*copy.files.borrow(), before);
+}
+
+#[test]
+fn what_was_seen_of_the_clock_never_goes_back() {
+    let world = World::new();
+    publish(&world, 0..1);
+    let newest = world.now + jiff::SignedDuration::from_hours(24);
+    let seen = Seen { time: Some(newest), ..Seen::default() };
+    let anchor = Anchor { seen, now: newest, ..world.anchor() };
+    let done = follow_at(&world, &world.store, &Memory::default(), &anchor).unwrap();
+    assert!(done.latest.issued < newest);
+    assert_eq!(done.seen.time, Some(newest));
 }
 
 #[test]

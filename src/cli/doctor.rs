@@ -32,10 +32,10 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "FILE")]
     pub facts: Option<PathBuf>,
     /// Site policy, beside `--registry`
-    #[arg(long, value_name = "FILE", requires = "registry")]
+    #[arg(long, value_name = "FILE", requires = "registry", conflicts_with = "prefix")]
     pub policy: Option<PathBuf>,
     /// Host statement, beside `--registry`
-    #[arg(long, value_name = "FILE", requires = "registry")]
+    #[arg(long, value_name = "FILE", requires = "registry", conflicts_with = "prefix")]
     pub host_note: Option<PathBuf>,
     /// The library to insert; without it, the prefix's
     #[arg(long, value_name = "FILE")]

@@ -10,7 +10,7 @@ use capgate_registry::publish::Terms;
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
-use super::KeyArg;
+use super::{AskedArgs, KeyArg};
 
 /// Which registry, and by which root it is trusted.
 #[derive(Debug, Args)]
@@ -52,6 +52,9 @@ pub struct KeygenArgs {
     /// Name a key that stays in the ssh-agent, by its comment or its fingerprint; no file is written
     #[arg(long, value_name = "COMMENT|FINGERPRINT", conflicts_with_all = ["out", "import"])]
     pub agent: Option<String>,
+    /// Print the public key of a witness, as `witness_keys` of a site policy takes it
+    #[arg(long)]
+    pub witness: bool,
 }
 
 /// `capgate init`
@@ -173,6 +176,9 @@ pub struct PublishArgs {
     /// The keys
     #[command(flatten)]
     pub signing: SigningArgs,
+    /// The witnesses
+    #[command(flatten)]
+    pub asked: AskedArgs,
 }
 
 /// How bad it is.
@@ -212,6 +218,9 @@ pub struct RevokeArgs {
     /// The keys
     #[command(flatten)]
     pub signing: SigningArgs,
+    /// The witnesses
+    #[command(flatten)]
+    pub asked: AskedArgs,
 }
 
 /// `capgate renew`
@@ -233,6 +242,9 @@ pub struct RenewArgs {
     /// Days until it must be renewed again
     #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
     pub days: u16,
+    /// The witnesses
+    #[command(flatten)]
+    pub asked: AskedArgs,
 }
 
 /// `capgate verify`

@@ -13,6 +13,7 @@ mod sign;
 mod site;
 mod sync;
 mod trust;
+mod witness;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -39,6 +40,11 @@ pub use sync::SyncArgs;
 pub use trust::{
     EditArgs, RoleWord, TrustAddArgs, TrustCommand, TrustCompromisedArgs, TrustDraftArgs, TrustRemoveArgs,
     TrustRotateArgs, TrustShowArgs, TrustSignArgs,
+};
+
+pub use witness::{
+    AskedArgs, WitnessArgs, WitnessAskArgs, WitnessCommand, WitnessCosignArgs, WitnessInitArgs,
+    WitnessServeArgs, WitnessStatusArgs,
 };
 
 /// Signed registry, policy engine and audit log for GPU capability overrides in macOS guests
@@ -106,6 +112,9 @@ pub enum Command {
     Sync(SyncArgs),
     /// Check a whole registry, byte for byte
     Verify(VerifyArgs),
+    /// Cosign how a log grows, so that nobody can be shown another history
+    #[command(subcommand, after_help = "Example:\n  capgate witness status --state witness")]
+    Witness(WitnessCommand),
     /// Write what answers for one profile into one file
     Proof(ProofArgs),
     /// List what is in force

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{KeyArg, RegistryArgs, ToArgs};
+use super::{AskedArgs, KeyArg, RegistryArgs, ToArgs};
 
 const FIRST: &str = "Each edit makes the file where there is none, and drops the signatures that it had.\n\
     Set CAPGATE_REGISTRY and CAPGATE_ROOT, as `capgate init` prints them, or give --registry and --root.\n\n";
@@ -167,4 +167,7 @@ pub struct TrustRotateArgs {
     /// Where it goes
     #[command(flatten)]
     pub to: ToArgs,
+    /// The witnesses
+    #[command(flatten)]
+    pub asked: AskedArgs,
 }

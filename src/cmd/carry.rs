@@ -18,7 +18,7 @@ use capgate_registry::sync::sync;
 use super::plan::Plan;
 use super::publish::Report;
 use super::sync::memory;
-use super::{keys, opened};
+use super::{keys, opened, witness};
 use crate::cli::PublishArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::{Ui, count, progress};
@@ -53,6 +53,7 @@ pub fn run(ui: &Ui, args: &PublishArgs, from: &str) -> Outcome {
         ui.warn(format!("`{id}` was not carried over: {why}"));
     }
     Report::new(&done).say(ui, "carried over");
+    witness::after(ui, &mut plan, &args.asked)?;
     Ok(Exit::Done)
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use capgate_registry::keys::{SigningKey, VerifierKey};
+use capgate_registry::witness::WitnessKey;
 use serde::Serialize;
 use zeroize::Zeroizing;
 
@@ -27,12 +28,13 @@ pub fn run(ui: &Ui, args: &KeygenArgs) -> Outcome {
         (None, Some(out)) => write(args, out)?,
         (None, None) => return Err(Failure::usage("neither `--out` nor `--agent` is given")),
     };
+    let shown = if args.witness { WitnessKey::new(verifier).to_string() } else { verifier.to_string() };
     if ui.is_json() {
         let file = args.out.as_ref().map(|out| out.display().to_string());
-        ui.json(&Made { name: args.name.clone(), verifier_key: verifier.to_string(), file });
+        ui.json(&Made { name: args.name.clone(), verifier_key: shown, file });
         return Ok(Exit::Done);
     }
-    ui.line(&verifier);
+    ui.line(&shown);
     match &args.out {
         Some(out) => ui.hint(format!(
             "keep `{}` where only you can read it; the line above is for everyone",

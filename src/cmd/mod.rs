@@ -29,6 +29,7 @@ mod prefix;
 mod probe;
 mod proof;
 mod publish;
+mod published;
 mod renew;
 mod revoke;
 mod run;
@@ -39,10 +40,11 @@ mod sync;
 mod trust;
 mod uninstall;
 mod verify;
+mod witness;
 
 use crate::cli::{
     AuditCommand, Command, EvidenceCommand, HostCommand, KeyCommand, LaunchAgentCommand, PolicyCommand,
-    TrustCommand,
+    TrustCommand, WitnessCommand,
 };
 use crate::exit::Outcome;
 use crate::ui::Ui;
@@ -70,6 +72,11 @@ pub fn dispatch(ui: &Ui, command: Command) -> Outcome {
         Command::Trust(TrustCommand::Rotate(args)) => trust::rotate(ui, &args),
         Command::Sync(args) => sync::run(ui, &args),
         Command::Verify(args) => verify::run(ui, &args),
+        Command::Witness(WitnessCommand::Init(args)) => witness::init(ui, &args),
+        Command::Witness(WitnessCommand::Serve(args)) => witness::serve(ui, &args),
+        Command::Witness(WitnessCommand::Cosign(args)) => witness::cosign(ui, &args),
+        Command::Witness(WitnessCommand::Status(args)) => witness::status(ui, &args),
+        Command::Witness(WitnessCommand::Ask(args)) => witness::ask(ui, &args),
         Command::Proof(args) => proof::run(ui, &args),
         Command::List(args) => list::run(ui, &args),
         Command::Lookup(args) => lookup::run(ui, &args),

@@ -11,6 +11,7 @@ use capgate_registry::publish::PublishError;
 use capgate_registry::reader::{Anchor, Reader, Seen};
 use capgate_registry::record::Doubt;
 use capgate_registry::trust::Trust;
+use capgate_registry::witness::Quorum;
 use jiff::Timestamp;
 
 use crate::cli::RegistryArgs;
@@ -40,16 +41,26 @@ pub fn reader(ui: &Ui, args: &RegistryArgs) -> Result<(Reader, Timestamp), Failu
 
 /// Opens and verifies a registry.
 pub fn open(folder: &Folder, root: Hash, now: Timestamp) -> Result<Reader, Doubt> {
-    Reader::open(folder, &Anchor { pin: root, seen: Seen::default(), now })
+    open_witnessed(folder, root, now, None)
+}
+
+/// The same for a site that demands witnesses.
+pub fn open_witnessed(
+    folder: &Folder,
+    root: Hash,
+    now: Timestamp,
+    demand: Option<&Quorum>,
+) -> Result<Reader, Doubt> {
+    Reader::open_witnessed(folder, &Anchor { pin: root, seen: Seen::default(), now }, demand)
 }
 
 /// Opens and verifies a proof, which stands in for a registry.
-pub fn proof(path: &Path, root: Hash, now: Timestamp) -> Result<Reader, Doubt> {
+pub fn proof(path: &Path, root: Hash, now: Timestamp, demand: Option<&Quorum>) -> Result<Reader, Doubt> {
     let shown = path.display();
     let bytes = file::read(path, proof::MAX_BYTES)
         .map_err(|e| Doubt::Unreadable(format!("`{shown}` cannot be read: {e}")))?;
     let proof = Proof::parse(&bytes).map_err(|e| Doubt::Malformed(format!("`{shown}` is no proof: {e}")))?;
-    Reader::open(&proof, &Anchor { pin: root, seen: Seen::default(), now })
+    Reader::open_witnessed(&proof, &Anchor { pin: root, seen: Seen::default(), now }, demand)
 }
 
 /// From a third of its life left, every command that meets a registry says so.
@@ -83,6 +94,8 @@ pub fn doubted(doubt: &Doubt, registry: &Path) -> Failure {
         Doubt::Expired(_) => Failure::invalid(message),
         Doubt::WrongKey(_) => Failure::invalid(message)
             .help("compare the digest given with `--root` with the one that its maintainers publish"),
+        Doubt::Unwitnessed(_) => Failure::invalid(message)
+            .help("its maintainers ask the witnesses with `capgate witness ask`; until then nothing new is believed"),
         Doubt::ClockBehind(_) => Failure::failed(message).help("set the clock of this machine"),
         _ => Failure::invalid(message).help(format!(
             "`capgate verify {shown}` names the file; fetch it again from where it is published"

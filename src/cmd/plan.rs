@@ -7,19 +7,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use capgate_registry::keys::SigningKey;
+use capgate_registry::latest;
 use capgate_registry::merkle::Hash;
 use capgate_registry::publish::{self, Publication, PublishError, RotateError, Terms};
-use capgate_registry::reader::{Anchor, read_chain};
+use capgate_registry::reader::{Anchor, read_chain, read_latest};
 use capgate_registry::record::Doubt;
-use capgate_registry::store::{StoreError, StoreMut};
+use capgate_registry::store::{Store, StoreError, StoreMut};
 use capgate_registry::sync::{SyncError, Synced, sync};
 use capgate_registry::trust::Chain;
 use jiff::{SignedDuration, Timestamp};
 
 use super::sync::memory;
-use super::{keys, opened};
+use super::{keys, opened, published};
 use crate::cli::{KeyArg, RegistryArgs, SigningArgs};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::ui::{Ui, progress};
 use crate::world::folder::Folder;
 use crate::world::layered::Layered;
@@ -97,6 +98,7 @@ impl Plan {
         }
         let chain =
             read_chain(&folder, &args.root, None).map_err(|doubt| opened::doubted(&doubt, &args.registry))?;
+        published::refuse_older(&args.root, &folder, &chain)?;
         Ok(Self { folder, root: args.root, chain, now, path: args.registry.clone(), to })
     }
 
@@ -160,49 +162,101 @@ impl Plan {
         mut work: impl FnMut(&dyn StoreMut) -> Result<T, E>,
     ) -> Result<T, NotDone<E>> {
         let _lock = opened::lock(&self.folder)?;
+        let done = self.commit_locked(ui, &mut work)?;
+        // A rotation has made the chain longer.
+        if let Ok(chain) = read_chain(&self.folder, &self.root, None) {
+            published::remember(ui, &self.root, &self.folder, &chain);
+        }
+        Ok(done)
+    }
+
+    /// The `latest.note` of the place, if it says what the folder says.
+    #[expect(clippy::option_option, reason = "there may be none at both")]
+    fn base(&self, to: &Published) -> Option<Option<Vec<u8>>> {
+        let bytes = match to.store().read(latest::PATH, latest::MAX_BYTES) {
+            Ok(bytes) => Some(bytes),
+            Err(StoreError::NotFound { .. }) => None,
+            Err(_) => return None,
+        };
+        let there = Layered::new(to.store(), &self.folder, bytes.clone());
+        let said = |store: &dyn Store| {
+            let chain = read_chain(store, &self.root, None)?;
+            read_latest(store, &chain)
+        };
+        match (said(&there), said(&self.folder)) {
+            (Ok(there), Ok(here)) => (there == here).then_some(bytes),
+            (Err(Doubt::Missing(_)), Err(Doubt::Missing(_))) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    fn commit_locked<T, E: MayConflict>(
+        &self,
+        ui: &Ui,
+        work: &mut impl FnMut(&dyn StoreMut) -> Result<T, E>,
+    ) -> Result<T, NotDone<E>> {
         let Some(to) = &self.to else { return work(&self.folder).map_err(NotDone::Refused) };
         let mut tried = 0;
         let done = loop {
             let held = to.lock()?;
-            let done = work(&Layered::new(to.store(), &self.folder));
+            let base = self.base(to);
+            let done = base.map(|base| work(&Layered::new(to.store(), &self.folder, base)));
             drop(held);
             tried += 1;
             match done {
-                Err(e) if e.is_conflict() && tried < ATTEMPTS => {
+                Some(Err(e)) if !e.is_conflict() || tried == ATTEMPTS => return Err(NotDone::Refused(e)),
+                Some(Ok(done)) => break done,
+                None if tried == ATTEMPTS => {
+                    let message =
+                        format!("`{}` is changed each time before anything can be published", to.name());
+                    return Err(Failure::failed(message).help("see who else writes there").into());
+                }
+                Some(Err(_)) | None => {
                     ui.hint("somebody else published first: doing it again on top of that");
                     reconcile(ui, &self.folder, to, self.root, self.now)?;
                 }
-                done => break done.map_err(NotDone::Refused)?,
             }
         };
         if let Err(failure) = reconcile(ui, &self.folder, to, self.root, self.now) {
-            ui.warn(format!(
-                "it is published, but the folder `{}` could not follow: {}",
-                self.path.display(),
-                failure.message
-            ));
+            let shown = self.path.display();
+            let message =
+                format!("it is published, but the folder `{shown}` could not follow: {}", failure.message);
+            if failure.exit == Exit::Invalid {
+                return Err(Failure { message, ..failure }.into());
+            }
+            ui.warn(message);
         }
         Ok(done)
     }
 }
 
+/// The time at which a registry is judged that is about to be changed: one that expired is renewed by that, and must all
+/// the same be no older than what was seen.
+fn in_time(store: &dyn Store, pin: Hash, now: Timestamp) -> Timestamp {
+    let ends = read_chain(store, &pin, None).and_then(|chain| {
+        let latest = read_latest(store, &chain)?;
+        Ok(latest.expires.min(chain.current().expires))
+    });
+    ends.map_or(now, |ends| {
+        ends.saturating_sub(SignedDuration::from_secs(1)).map_or(now, |last| last.min(now))
+    })
+}
+
 /// Brings folder and place to one state: the longer history is the newer one, and neither may contradict the other.
 fn reconcile(ui: &Ui, folder: &Folder, to: &Published, pin: Hash, now: Timestamp) -> Result<(), Failure> {
-    let anchor = Anchor { pin, seen: memory::of_folder(folder.root())?, now };
+    let seen = memory::of_folder(folder.root())?;
     let quiet = &mut |_: u64, _: u64| {};
-    let pulled = sync(to.store(), folder, &anchor, threads(), quiet);
-    let done = match pulled {
+    let anchor = |store: &dyn Store| Anchor { pin, seen, now: in_time(store, pin, now) };
+    let done = match sync(to.store(), folder, &anchor(to.store()), threads(), quiet) {
         // Nothing is there yet, or it is older than the folder.
         Err(SyncError::Source(Doubt::Missing(_) | Doubt::Rollback(_))) if is_published(folder) => {
             let _held = to.lock()?;
-            let done = sync(folder, to.store(), &anchor, threads(), quiet);
+            let done = sync(folder, to.store(), &anchor(folder), threads(), quiet);
             if let Ok(Synced { changed: true, latest, .. }) = &done {
                 ui.hint(format!("brought `{}` to version {}", to.name(), latest.version));
             }
             done
         }
-        // What expired is about to be renewed.
-        Err(SyncError::Source(Doubt::Expired(_))) => return Ok(()),
         done => done,
     };
     let done = done.map_err(|e| super::sync::failed(&e, to.name(), folder.root()))?;

@@ -81,14 +81,18 @@ pub fn quoted(path: &Path) -> String {
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
+/// Its site policy; `None` where it has none.
+pub fn site(prefix: &Prefix) -> Result<Option<SitePolicy>, Failure> {
+    session::read_site(prefix).map_err(|doubt| {
+        let shown = prefix.state("site.toml");
+        Failure::invalid(doubt.to_string()).help(format!("capgate policy check {}", quoted(&shown)))
+    })
+}
+
 /// The host keys of its site policy.
 pub fn host_keys(prefix: &Prefix) -> Result<Vec<VerifierKey>, Failure> {
     let shown = prefix.state("site.toml");
-    let keys = session::read_site(prefix)
-        .map_err(|doubt| {
-            Failure::invalid(doubt.to_string()).help(format!("capgate policy check {}", quoted(&shown)))
-        })?
-        .map_or_else(Vec::new, |SitePolicy { host_keys, .. }| host_keys);
+    let keys = site(prefix)?.map_or_else(Vec::new, |SitePolicy { host_keys, .. }| host_keys);
     if keys.is_empty() {
         let message = format!("`{}` names no host key, so no statement counts", shown.display());
         return Err(Failure::failed(message)

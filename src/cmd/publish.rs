@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::history::{self, Revoked, closeness};
 use super::noted::{self, Noted};
 use super::plan::Plan;
-use super::{keys, opened};
+use super::{keys, opened, witness};
 use crate::cli::PublishArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::profiles::{Linted, Profiles};
@@ -104,6 +104,7 @@ pub fn run(ui: &Ui, args: &PublishArgs) -> Outcome {
     if args.evidence.is_empty() && !done.appended.is_empty() {
         ui.hint("the evidence was not judged again; give its bundle with `--evidence` to have it compared");
     }
+    witness::after(ui, &mut plan, &args.asked)?;
     Ok(exit)
 }
 

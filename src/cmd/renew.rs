@@ -10,7 +10,7 @@ use crate::exit::{Exit, Outcome};
 use crate::ui::Ui;
 use crate::world::threads;
 
-use super::opened;
+use super::{opened, witness};
 
 #[derive(Serialize)]
 struct Renewed {
@@ -32,5 +32,6 @@ pub fn run(ui: &Ui, args: &RenewArgs) -> Outcome {
     } else {
         ui.line(format!("renewed: version {version}, expires {expires}"));
     }
+    witness::after(ui, &mut plan, &args.asked)?;
     Ok(Exit::Done)
 }

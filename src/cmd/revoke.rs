@@ -7,7 +7,7 @@ use capgate_registry::snapshot::CatalogueError;
 
 use super::plan::Plan;
 use super::publish::Report;
-use super::{history, keys, opened};
+use super::{history, keys, opened, witness};
 use crate::cli::{RevokeArgs, SeverityWord};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::Ui;
@@ -34,6 +34,7 @@ pub fn run(ui: &Ui, args: &RevokeArgs) -> Outcome {
     opened::warn_of_expiry(ui, &done.latest, plan.now, &args.registry.registry);
     opened::warn_of_trust(ui, plan.chain.current(), plan.now);
     Report::new(&done).say(ui, "revoked");
+    witness::after(ui, &mut plan, &args.asked)?;
     Ok(Exit::Done)
 }
 

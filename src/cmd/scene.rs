@@ -53,17 +53,18 @@ impl Scene {
     pub fn gather(ui: &Ui, args: &SceneArgs, workload: Option<&str>) -> Result<Self, Failure> {
         let now = clock::now(args.registry.now);
         let path = &args.registry.registry;
+        let site = args.policy.as_deref().map(|path| site(ui, path)).transpose().map(Option::flatten);
+        let demand = site.as_ref().ok().and_then(Option::as_ref).and_then(|site| site.witnesses.as_ref());
         let registry = if path.is_file() {
-            opened::proof(path, args.registry.root, now)
+            opened::proof(path, args.registry.root, now, demand)
         } else if path.is_dir() {
-            opened::open(&Folder::new(path), args.registry.root, now)
+            opened::open_witnessed(&Folder::new(path), args.registry.root, now, demand)
         } else {
             Err(Doubt::Missing(format!("there is no folder `{}`", path.display())))
         };
         if let Ok(reader) = &registry {
             opened::warn_of_expiry(ui, reader.latest(), now, &args.registry.registry);
         }
-        let site = args.policy.as_deref().map(|path| site(ui, path)).transpose().map(Option::flatten);
         let mut facts = match &args.facts {
             Some(path) => facts_file(ui, path)?,
             None => of_machine(&machine::read()),

@@ -115,6 +115,11 @@ impl Ui {
     }
 }
 
+/// Says what an operator should know, from any thread.
+pub fn warn(message: impl Display) {
+    say("warning", WARNING, message);
+}
+
 fn say(word: &str, style: Style, message: impl Display) {
     let message = visible(&message.to_string());
     // Where even this cannot be written, nobody is listening.

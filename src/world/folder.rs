@@ -94,6 +94,7 @@ impl<O: FileOps> Folder<O> {
     }
 
     fn sweep(&self) -> io::Result<()> {
+        self.refuse_link()?;
         let entries = match fs::read_dir(self.root.join(TEMPORARY)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
             entries => entries?,
@@ -164,8 +165,19 @@ impl<O: FileOps> Folder<O> {
         self.ops.sync_dir(folder.parent().unwrap_or(&self.root))
     }
 
+    /// A link would lead what is removed, and what is written, to somewhere else.
+    fn refuse_link(&self) -> io::Result<()> {
+        match self.root.join(TEMPORARY).symlink_metadata() {
+            Ok(metadata) if !metadata.is_dir() => {
+                Err(io::Error::other(format!("`{TEMPORARY}` in it is no folder: remove it")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn temporary(&self) -> io::Result<PathBuf> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
+        self.refuse_link()?;
         self.create_folder(&self.root.join(TEMPORARY))?;
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         Ok(self.root.join(TEMPORARY).join(format!("{}-{number}", std::process::id())))

@@ -1,20 +1,30 @@
 //! A published registry, of which a folder holds what never changes: that much is not fetched again.
 
+use std::cell::Cell;
+
+use capgate_registry::latest;
 use capgate_registry::log::Tile;
 use capgate_registry::store::{Fill, Listed, ReadAt, Store, StoreError, StoreMut};
 
 /// Reads files that never change from `near` where it has them; everything else, and every write, goes to `far`.
 ///
+/// What is built on is `base`, the `latest.note` that its caller verified: whoever changes the file meanwhile makes the
+/// commit fail, and is never built on.
+///
 /// What a file holds is checked against signed roots by whoever reads it, so a damaged one is an error and never believed.
 pub struct Layered<'a> {
     far: &'a dyn StoreMut,
     near: &'a dyn Store,
+    /// `None` where nothing was published yet.
+    base: Option<Vec<u8>>,
+    /// Whether something was committed on top of the base, so that the file counts again.
+    committed: Cell<bool>,
 }
 
 impl<'a> Layered<'a> {
     /// `far` with `near` before it.
-    pub fn new(far: &'a dyn StoreMut, near: &'a dyn Store) -> Self {
-        Self { far, near }
+    pub fn new(far: &'a dyn StoreMut, near: &'a dyn Store, base: Option<Vec<u8>>) -> Self {
+        Self { far, near, base, committed: Cell::new(false) }
     }
 }
 
@@ -27,6 +37,9 @@ fn never_changes(path: &str) -> bool {
 
 impl Store for Layered<'_> {
     fn read(&self, path: &str, cap: u64) -> Result<Vec<u8>, StoreError> {
+        if path == latest::PATH && !self.committed.get() {
+            return self.base.clone().ok_or_else(|| StoreError::NotFound { path: path.to_owned() });
+        }
         let near = never_changes(path).then(|| self.near.read(path, cap)).and_then(Result::ok);
         near.map_or_else(|| self.far.read(path, cap), Ok)
     }
@@ -47,7 +60,9 @@ impl StoreMut for Layered<'_> {
     }
 
     fn swap(&self, path: &str, expected: Option<&[u8]>, new: &[u8]) -> Result<(), StoreError> {
-        self.far.swap(path, expected, new)
+        self.far.swap(path, expected, new)?;
+        self.committed.set(self.committed.get() || path == latest::PATH);
+        Ok(())
     }
 
     fn remove(&self, path: &str) -> Result<(), StoreError> {

@@ -5,6 +5,7 @@ pub mod bundle;
 pub mod clock;
 pub mod file;
 pub mod folder;
+pub mod http;
 pub mod keyfile;
 pub mod layered;
 pub mod machine;

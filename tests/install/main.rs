@@ -10,3 +10,4 @@ mod site;
 #[path = "../support/mod.rs"]
 mod support;
 mod taken_away;
+mod witnessed;

@@ -3,7 +3,9 @@
 use std::fs;
 
 use capgate_policy::reason::Reason;
-use jiff::SignedDuration;
+use capgate_registry::note::Note;
+use capgate_registry::witness::WitnessSigner;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::guest::{CDHASH, Guest, ORIGIN, Plan, key, profile};
 use crate::identity;
@@ -55,6 +57,32 @@ fn edit(guest: &Guest, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = fs::read(guest.state(name)).unwrap();
     change(&mut bytes);
     fs::write(guest.state(name), bytes).unwrap();
+}
+
+/// Lines of a site policy that demand some of two witnesses.
+fn witnesses(threshold: u8) -> String {
+    let keys = [21, 22].map(|byte| witness(byte).verifier().to_string());
+    format!("witness_keys = [\"{}\"]\nwitness_threshold = {threshold}\n", keys.join("\", \""))
+}
+
+fn witness(byte: u8) -> WitnessSigner {
+    WitnessSigner::new(key(&format!("w{byte}.test"), byte))
+}
+
+fn cosign(guest: &Guest, witnesses: &[u8]) {
+    edit(guest, "registry/log/checkpoint", |bytes| {
+        let text = Note::parse(bytes).unwrap().text().to_owned();
+        witnesses.iter().for_each(|byte| {
+            bytes.extend(witness(*byte).cosign(&text, Timestamp::now()).unwrap().into_bytes())
+        });
+    });
+}
+
+#[test]
+fn a_registry_that_enough_witnesses_cosigned_is_believed() {
+    let guest = plan().site(&witnesses(2)).make();
+    cosign(&guest, &[21, 22]);
+    guest.ask(&[DEVICE]).is_granted(DEVICE);
 }
 
 /// The one snapshot of the registry.
@@ -115,6 +143,7 @@ reasons! {
     registry_rollback RegistryRollback plan(), |guest| guest.put("seen", &memory(2));
     registry_expired RegistryExpired Plan { published: -DAY * 31, ..plan() }, |_| {};
     registry_corrupt RegistryCorrupt plan(), |guest| edit(guest, &snapshot(guest), |bytes| bytes[200] ^= 1);
+    registry_unwitnessed RegistryUnwitnessed plan().site(&witnesses(2)), |guest| cosign(guest, &[21]);
     site_unreadable SiteUnreadable plan(), |guest| Guest::mode(&guest.state("site.toml"), 0o622);
     site_malformed SiteMalformed plan().site("[demnad]\nsamples = 3\n"), |_| {};
     virtual_machine_missing FactVirtualMachineMissing plan().edit_sysctl("kern.hv_vmm_present=#1\n", ""), |_| {};

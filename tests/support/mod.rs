@@ -65,6 +65,10 @@ pub fn capgate(folder: &Path) -> Command {
     for name in ["CAPGATE_DISABLE", "CAPGATE_PROFILES", "CAPGATE_REGISTRY", "CAPGATE_ROOT", "CAPGATE_LOG"] {
         command.env_remove(name);
     }
+    // What this user published is nothing for a test to remember.
+    for name in ["HOME", "XDG_STATE_HOME"] {
+        command.env_remove(name);
+    }
     command.env("NO_COLOR", "1");
     command
 }

@@ -8,7 +8,7 @@ use super::{Input, Refusal};
 use crate::facts::{Fact, Facts, MacAddress, Program, Sha256Trust, Source};
 use crate::host::HostStatement;
 use crate::reason::Reason;
-use crate::site::SiteDoubt;
+use crate::site::{SiteDoubt, SitePolicy};
 
 /// The facts, all of them known.
 pub(super) struct Machine<'a> {
@@ -51,10 +51,19 @@ pub(super) fn believe<'a>(input: &Input<'a>) -> Result<&'a dyn Lookup, Refusal> 
         return Err(Refusal::new(Reason::RegistryExpired, format!("it expired at {}", view.expires)));
     }
     match input.site {
-        Ok(_) => Ok(registry),
+        Ok(site) => witnessed(registry, site),
         Err(doubt @ SiteDoubt::Unreadable(_)) => Err(Refusal::new(Reason::SiteUnreadable, doubt.to_string())),
         Err(doubt @ SiteDoubt::Malformed(_)) => Err(Refusal::new(Reason::SiteMalformed, doubt.to_string())),
     }
+}
+
+/// Whoever opened the registry counted the cosignatures; one who was not told to is found here.
+fn witnessed<'a>(registry: &'a dyn Lookup, site: Option<&SitePolicy>) -> Result<&'a dyn Lookup, Refusal> {
+    let demand = site.and_then(|site| site.witnesses.as_ref());
+    if demand.is_none() || registry.view().witnessed.as_ref() == demand {
+        return Ok(registry);
+    }
+    Err(Refusal::new(Reason::RegistryUnwitnessed, "its cosignatures were not counted"))
 }
 
 /// Row 3.

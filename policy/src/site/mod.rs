@@ -10,6 +10,7 @@ use capgate_registry::combination::Sha256Digest;
 use capgate_registry::document::Problem;
 use capgate_registry::keys::VerifierKey;
 use capgate_registry::profile::Values;
+use capgate_registry::witness::Quorum;
 use jiff::Timestamp;
 
 pub use rule::{Conditions, DenyRule};
@@ -78,6 +79,8 @@ pub struct SitePolicy {
     pub demand: Demand,
     /// Keys of the hosts whose statements count.
     pub host_keys: Vec<VerifierKey>,
+    /// Witnesses, and how many of them must have cosigned the registry's checkpoint.
+    pub witnesses: Option<Quorum>,
     /// Where `sync` finds the host statement: an absolute path.
     pub statement: Option<String>,
     /// SHA-256 of libraries of other shims that `capgate run --shim` may insert, beside those in the profile's evidence.
@@ -116,6 +119,7 @@ pub fn check(toml: &[u8], now: Timestamp) -> Vec<Problem> {
 mod tests {
     use capgate_registry::document::{Severity, position};
     use capgate_registry::keys::SigningKey;
+    use capgate_registry::witness::WitnessKey;
     use sha2::{Digest as _, Sha256};
 
     use super::*;
@@ -238,6 +242,37 @@ min_signers = 2
             let text = good().replace(from, to);
             assert!(SitePolicy::parse(text.as_bytes()).is_err(), "{to}");
             assert!(found(&text).iter().any(|line| line.contains(wanted)), "{to}: {:?}", found(&text));
+        }
+    }
+
+    #[test]
+    fn witnesses_are_demanded_by_key_and_number_or_not_at_all() {
+        let key = |byte: u8| {
+            let key = SigningKey::from_seed("witness.test", [byte; 32]).unwrap();
+            WitnessKey::new(key.verifier().clone()).to_string()
+        };
+        let with = |lines: &str| {
+            good().replace("[[deny]]\nid = \"no-llama", &format!("{lines}\n[[deny]]\nid = \"no-llama"))
+        };
+        let keys = format!("witness_keys = [\"{}\", \"{}\"]\n", key(21), key(22));
+        let text = with(&format!("{keys}witness_threshold = 2\n"));
+        let quorum = SitePolicy::parse(text.as_bytes()).unwrap().witnesses.unwrap();
+        assert_eq!((quorum.keys().len(), quorum.threshold()), (2, 2));
+        assert_eq!(SitePolicy::parse(good().as_bytes()).unwrap().witnesses, None);
+        let plain = SigningKey::from_seed("witness.test", [21; 32]).unwrap().verifier().to_string();
+        for (lines, wanted) in [
+            (keys.clone(), "not how many"),
+            ("witness_threshold = 1\n".into(), "none is named"),
+            (format!("{keys}witness_threshold = 0\n"), "no demand"),
+            (format!("{keys}witness_threshold = 3\n"), "no demand"),
+            (format!("{keys}witness_threshold = \"1\"\n"), "whole number"),
+            ("witness_keys = []\nwitness_threshold = 1\n".into(), "no demand"),
+            (format!("witness_keys = [\"{0}\", \"{0}\"]\nwitness_threshold = 1\n", key(21)), "twice"),
+            (format!("witness_keys = [\"{plain}\"]\nwitness_threshold = 1\n"), "algorithm 0x01"),
+        ] {
+            let text = with(&lines);
+            assert!(SitePolicy::parse(text.as_bytes()).is_err(), "{lines}");
+            assert!(found(&text).iter().any(|line| line.contains(wanted)), "{lines}: {:?}", found(&text));
         }
     }
 

@@ -6,6 +6,7 @@ use capgate_registry::combination::Hex;
 use capgate_registry::document::{self, Problem, Spanned, Table};
 use capgate_registry::keys::VerifierKey;
 use capgate_registry::profile::{APPLE_FAMILIES, ProfileId, THREADGROUP_MEMORIES, read_schema};
+use capgate_registry::witness::{self, WitnessKey};
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
@@ -27,6 +28,7 @@ fn read_root(root: &Table<'_>, toml: &[u8], now: Option<Timestamp>) -> Option<Si
     let ceiling = root.table("ceiling").map(|t| read_ceiling(&t)).unwrap_or_default();
     let demand = root.table("demand").map(|t| read_demand(&t)).unwrap_or_default();
     let host_keys = read_host_keys(root);
+    let witnesses = read_witnesses(root);
     let statement = root.string("statement").inspect(|path| check_path(root, path));
     let shims = root.parse_all("shims").into_iter().map(|s| s.value).collect();
     root.finish();
@@ -38,6 +40,7 @@ fn read_root(root: &Table<'_>, toml: &[u8], now: Option<Timestamp>) -> Option<Si
         ceiling,
         demand,
         host_keys,
+        witnesses: witnesses?,
         statement: statement.map(|s| s.value.to_owned()),
         shims,
         digest: Hex(Sha256::digest(toml).into()),
@@ -201,6 +204,35 @@ fn read_host_keys(root: &Table<'_>) -> Vec<VerifierKey> {
         }
     }
     keys.into_iter().map(|s| s.value).collect()
+}
+
+/// `None` where what stands there is malformed; a policy without either key demands nothing.
+#[allow(clippy::option_option, reason = "malformed, absent and present are three things")]
+fn read_witnesses(root: &Table<'_>) -> Option<Option<witness::Quorum>> {
+    let keys = root.parse_all::<WitnessKey>("witness_keys");
+    let threshold = root.integer("witness_threshold");
+    match (root.has("witness_keys"), threshold) {
+        (false, None) if !root.has("witness_threshold") => Some(None),
+        (true, Some(threshold)) => {
+            let keys = keys.into_iter().map(|key| key.value).collect();
+            let problem = |e| {
+                root.problems().malformed(threshold.span.clone(), format!("`witness_threshold`: {e}"), None)
+            };
+            witness::Quorum::new(keys, threshold.value).map_err(problem).ok().map(Some)
+        }
+        (false, threshold) => {
+            let message = "`witness_threshold` demands witnesses, but none is named";
+            let span = threshold.map_or_else(|| root.span_of("witness_threshold"), |found| found.span);
+            root.problems().malformed(span, message, Some("add `witness_keys = [\"…\"]`".into()));
+            None
+        }
+        (true, None) => {
+            let message = "`witness_keys` names witnesses, but not how many of them must have cosigned";
+            let help = Some("add `witness_threshold = 1`, or more".into());
+            root.problems().malformed(root.span_of("witness_keys"), message, help);
+            None
+        }
+    }
 }
 
 fn check_path(root: &Table<'_>, path: &Spanned<&str>) {

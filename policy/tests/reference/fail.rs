@@ -6,10 +6,12 @@ use capgate_policy::host::{HostState, HostStatement};
 use capgate_policy::reason::Reason;
 use capgate_policy::site::{Conditions, Mode};
 use capgate_registry::combination::Hex;
+use capgate_registry::keys::SigningKey;
 use capgate_registry::profile::{
     Acknowledgement, EvidenceKind, FeatureLevel, Outcome, Profile, Values, Verdict,
 };
 use capgate_registry::record::Doubt;
+use capgate_registry::witness::{Quorum, WitnessKey};
 use jiff::SignedDuration;
 
 use super::generate::{policy, random_conditions, rule, site_doubt, world_day};
@@ -56,6 +58,13 @@ fn state(reason: Reason, world: &mut World, rng: &mut Rng) {
             return;
         }
         Reason::RegistryCorrupt if rng.one_in(2) => return corrupt(world, rng),
+        Reason::RegistryUnwitnessed if rng.one_in(2) => {
+            policy(world).witnesses = Some(witnesses(1));
+            // A demand that was met is not this one.
+            world.registry.view.witnessed = rng.one_in(2).then(|| witnesses(2));
+            return;
+        }
+        Reason::RegistryUnwitnessed => Doubt::Unwitnessed(text),
         Reason::RegistryMissing => Doubt::Missing(text),
         Reason::RegistryUnreadable => Doubt::Unreadable(text),
         Reason::RegistryMalformed => Doubt::Malformed(text),
@@ -72,6 +81,11 @@ fn state(reason: Reason, world: &mut World, rng: &mut Rng) {
     } else {
         world.registry_doubt = Some(doubt);
     }
+}
+
+pub fn witnesses(threshold: u64) -> Quorum {
+    let key = |byte| SigningKey::from_seed("witness.test", [byte; 32]).unwrap().verifier().clone();
+    Quorum::new(vec![WitnessKey::new(key(21)), WitnessKey::new(key(22))], threshold).unwrap()
 }
 
 /// Records that are not about the key that they stand under.

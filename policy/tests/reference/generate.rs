@@ -1,5 +1,5 @@
 //! Random worlds in which a grant and every reason occur often: a sound world is varied, one failure is aimed at, and
-//! half of the time others are mixed in.
+//! two times in five others are mixed in.
 
 use capgate_policy::decide::{LoadedImage, Seen};
 use capgate_policy::facts::{Fact, Program, Sha256Trust};
@@ -22,7 +22,7 @@ pub fn world(rng: &mut Rng) -> World {
     vary(&mut world, rng);
     // Grants are aimed at as often as two reasons.
     let aim = rng.below(decided().count() + 2);
-    if rng.one_in(2) {
+    if rng.below(5) < 2 {
         if rng.one_in(2) {
             world.site = Some(random_policy(rng));
         }
@@ -56,6 +56,14 @@ fn vary(world: &mut World, rng: &mut Rng) {
     }
     if rng.one_in(2) {
         gentle_policy(policy(world), rng);
+    }
+    if rng.one_in(4) {
+        let quorum = Some(fail::witnesses(2));
+        world.registry.view.witnessed.clone_from(&quorum);
+        // A demand that was met, and one that nobody makes any more.
+        if rng.one_in(2) {
+            policy(world).witnesses = quorum;
+        }
     }
 }
 

@@ -81,7 +81,10 @@ fn belief(world: &World) -> Vec<Reason> {
         (seen_newer, Reason::RegistryRollback),
         (world.now >= view.expires, Reason::RegistryExpired),
     ]);
-    [dates, site].concat()
+    let quorum = world.site.as_ref().and_then(|site| site.witnesses.as_ref());
+    let unwitnessed = quorum.is_some() && view.witnessed.as_ref() != quorum;
+    let witnesses = failed(&[(unwitnessed && site.is_empty(), Reason::RegistryUnwitnessed)]);
+    [dates, site, witnesses].concat()
 }
 
 fn fact<T>(fact: &Fact<T>, missing: Reason, malformed: Reason) -> Vec<Reason> {

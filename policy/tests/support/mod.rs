@@ -197,6 +197,7 @@ fn view() -> View {
         trust_version: 1,
         issued: time("2026-11-15T00:00:00Z"),
         expires: time("2026-12-15T00:00:00Z"),
+        witnessed: None,
     }
 }
 

@@ -28,6 +28,8 @@ pub const MAX_NAME: usize = 256;
 
 /// The signed-note algorithm byte of plain Ed25519.
 const ED25519: u8 = 0x01;
+/// That of Ed25519 cosignatures with a time (C2SP tlog-cosignature).
+pub(crate) const COSIGNATURE: u8 = 0x04;
 
 /// Says why text is no key that is accepted. No variant carries secret bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,6 +65,14 @@ pub enum KeyError {
     /// Another algorithm than plain Ed25519, for example 0x04, a cosignature key.
     #[error("the key `{name}` has algorithm 0x{algorithm:02x}, only Ed25519 (0x01) is accepted")]
     Algorithm {
+        /// Name of the key.
+        name: String,
+        /// The algorithm byte found.
+        algorithm: u8,
+    },
+    /// A key that stands where a witness's key is needed has not the algorithm of cosignatures.
+    #[error("the key `{name}` has algorithm 0x{algorithm:02x}, a witness's key has 0x{COSIGNATURE:02x}")]
+    NoWitness {
         /// Name of the key.
         name: String,
         /// The algorithm byte found.
@@ -114,7 +124,7 @@ impl VerifierKey {
         if point.to_edwards().compress().as_bytes() != public {
             return Err(not_a_point());
         }
-        Ok(Self { name: name.to_owned(), hash: key_hash(name, public), point })
+        Ok(Self { name: name.to_owned(), hash: key_hash(name, ED25519, public), point })
     }
 
     /// Parses `NAME+HASH8+BASE64`.
@@ -122,9 +132,25 @@ impl VerifierKey {
     /// Errors: any [`KeyError`] but [`KeyError::Pem`].
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let parts = Parts::split(text, "NAME+HASH+BASE64")?;
-        let key = Self::new(parts.name, &*parts.material()?)?;
+        let key = Self::new(parts.name, &*parts.material(ED25519)?)?;
         parts.check_hash(key.hash)?;
         Ok(key)
+    }
+
+    /// Parses the same with the algorithm byte of cosignatures, over which its hash is, too. Returns the key as if it were
+    /// a plain one.
+    ///
+    /// Errors: those of [`VerifierKey::parse`], with [`KeyError::NoWitness`] for another algorithm.
+    pub(crate) fn parse_cosigner(text: &str) -> Result<Self, KeyError> {
+        let parts = Parts::split(text, "NAME+HASH+BASE64")?;
+        let key = Self::new(parts.name, &*parts.material(COSIGNATURE)?)?;
+        parts.check_hash(key.hash_as(COSIGNATURE))?;
+        Ok(key)
+    }
+
+    /// The hash that it has in signatures of another algorithm.
+    pub(crate) fn hash_as(&self, algorithm: u8) -> [u8; 4] {
+        key_hash(&self.name, algorithm, self.public())
     }
 
     /// The name in signature lines.
@@ -216,13 +242,17 @@ impl<'a> Parts<'a> {
     }
 
     /// The 32 bytes behind the algorithm byte.
-    fn material(&self) -> Result<Zeroizing<[u8; 32]>, KeyError> {
+    fn material(&self, wanted: u8) -> Result<Zeroizing<[u8; 32]>, KeyError> {
         let not_base64 = || KeyError::Base64 { name: self.name.to_owned() };
         let mut buffer = Zeroizing::new([0u8; 33]);
         let decoded = Base64::decode(self.base64, &mut *buffer).map_err(|_| not_base64())?;
         let (&algorithm, material) = decoded.split_first().ok_or_else(not_base64)?;
-        if algorithm != ED25519 {
-            return Err(KeyError::Algorithm { name: self.name.to_owned(), algorithm });
+        if algorithm != wanted {
+            let name = self.name.to_owned();
+            return Err(match wanted {
+                COSIGNATURE => KeyError::NoWitness { name, algorithm },
+                _ => KeyError::Algorithm { name, algorithm },
+            });
         }
         let mut bytes = Zeroizing::new([0u8; 32]);
         if material.len() != bytes.len() {
@@ -255,9 +285,9 @@ pub fn check_name(name: &str) -> Result<(), KeyError> {
 }
 
 /// SHA-256 of name, LF, algorithm and public bytes, cut to four bytes (C2SP signed-note, "Signatures").
-fn key_hash(name: &str, public: &[u8; 32]) -> [u8; 4] {
+fn key_hash(name: &str, algorithm: u8, public: &[u8; 32]) -> [u8; 4] {
     let digest =
-        Sha256::new().chain_update(name).chain_update([b'\n', ED25519]).chain_update(public).finalize();
+        Sha256::new().chain_update(name).chain_update([b'\n', algorithm]).chain_update(public).finalize();
     let mut hash = [0; 4];
     for (to, from) in hash.iter_mut().zip(digest) {
         *to = from;

@@ -67,7 +67,10 @@ impl SigningKey {
         let expected = "PRIVATE+KEY+NAME+HASH+BASE64";
         let rest = text.strip_prefix(PRIVATE_PREFIX).ok_or(KeyError::Form { expected })?;
         let parts = Parts::split(rest, expected)?;
-        let key = Self::from_secret(parts.name, ed25519_dalek::SigningKey::from_bytes(&*parts.material()?))?;
+        let key = Self::from_secret(
+            parts.name,
+            ed25519_dalek::SigningKey::from_bytes(&*parts.material(super::ED25519)?),
+        )?;
         parts.check_hash(key.verifier.hash)?;
         Ok(key)
     }

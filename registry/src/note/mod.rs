@@ -12,15 +12,15 @@
 //! accepted here, Go accepts too. Source: C2SP signed-note; the domain line is capgate's own.
 
 mod domain;
+mod key;
 mod text;
-
-use std::fmt::Write;
 
 use base64ct::{Base64, Encoding};
 
-use crate::keys::{SignError, SigningKey, VerifierKey, check_name};
+use crate::keys::{SignError, SigningKey, check_name};
 
 pub use domain::{Kind, Origin, OriginError, body, compose, origin_of};
+pub use key::NoteKey;
 pub use text::{TextProblem, check_text};
 
 /// Largest note in bytes, signatures included.
@@ -182,12 +182,13 @@ impl NoteSignature {
     }
 
     /// Tells whether it says to be of this key.
-    pub fn is_named(&self, key: &VerifierKey) -> bool {
+    pub fn is_named(&self, key: &impl NoteKey) -> bool {
         self.name == key.name() && self.hash == key.hash()
     }
 
-    fn verifies(&self, key: &VerifierKey, text: &str) -> bool {
-        <&[u8; 64]>::try_from(self.bytes()).is_ok_and(|bytes| key.verify(text.as_bytes(), bytes))
+    /// The line as it stands in a note, its LF included.
+    pub fn line(&self) -> String {
+        spell(&self.name, self.hash, &self.bytes)
     }
 }
 
@@ -231,11 +232,7 @@ impl Note {
     /// [`Note::unknown_signers`].
     ///
     /// Errors: [`NoteError::ZeroThreshold`], [`NoteError::Invalid`] (however many others signed), [`NoteError::TooFew`].
-    pub fn verify<'k>(
-        &self,
-        keys: &'k [VerifierKey],
-        threshold: usize,
-    ) -> Result<Vec<&'k VerifierKey>, NoteError> {
+    pub fn verify<'k, K: NoteKey>(&self, keys: &'k [K], threshold: usize) -> Result<Vec<&'k K>, NoteError> {
         if threshold == 0 {
             return Err(NoteError::ZeroThreshold);
         }
@@ -247,7 +244,7 @@ impl Note {
             }
             self.mark(signature, keys, &mut signed)?;
         }
-        let mut signers: Vec<&VerifierKey> = Vec::new();
+        let mut signers: Vec<&K> = Vec::new();
         for key in keys.iter().zip(signed).filter_map(|(key, signed)| signed.then_some(key)) {
             if signers.iter().all(|counted| counted.public() != key.public()) {
                 signers.push(key);
@@ -261,10 +258,10 @@ impl Note {
     }
 
     /// Marks the keys whose signature this is; one that names a known key and is nobody's is an error.
-    fn mark(
+    fn mark<K: NoteKey>(
         &self,
         signature: &NoteSignature,
-        keys: &[VerifierKey],
+        keys: &[K],
         signed: &mut [bool],
     ) -> Result<(), NoteError> {
         let mut named = false;
@@ -272,7 +269,7 @@ impl Note {
         // The four-byte hash may be shared by two keys of one name, so each that it could mean is tried.
         for (key, mark) in keys.iter().zip(signed).filter(|(key, _)| signature.is_named(key)) {
             named = true;
-            if signature.verifies(key, &self.text) {
+            if key.verifies(&self.text, signature.bytes()) {
                 verified = true;
                 *mark = true;
             }
@@ -284,7 +281,7 @@ impl Note {
     }
 
     /// The signatures that name none of `keys`, in order. Their names are claims, nothing more.
-    pub fn unknown_signers(&self, keys: &[VerifierKey]) -> Vec<&NoteSignature> {
+    pub fn unknown_signers<K: NoteKey>(&self, keys: &[K]) -> Vec<&NoteSignature> {
         let known = |signature: &NoteSignature| keys.iter().any(|key| signature.is_named(key));
         self.signatures.iter().filter(|signature| !known(signature)).collect()
     }
@@ -338,10 +335,7 @@ pub fn merge(note: &[u8], other: &[u8]) -> Result<Vec<u8>, NoteError> {
     }
     let mut bytes = note.to_vec();
     for signature in more.signatures.iter().filter(|signature| !parsed.signatures.contains(signature)) {
-        let mut material = signature.hash.to_vec();
-        material.extend_from_slice(&signature.bytes);
-        let line = format!("{LINE_START}{} {}\n", signature.name, Base64::encode_string(&material));
-        bytes.extend_from_slice(line.as_bytes());
+        bytes.extend_from_slice(signature.line().as_bytes());
     }
     Note::parse(&bytes)?;
     Ok(bytes)
@@ -354,11 +348,15 @@ fn parsed_bytes(note: String) -> Result<Vec<u8>, NoteError> {
 }
 
 fn push_line(to: &mut String, text: &str, key: &SigningKey) -> Result<(), SignError> {
-    let mut material = key.verifier().hash().to_vec();
-    material.extend_from_slice(&key.sign(text.as_bytes())?);
-    // Writing to a string cannot fail.
-    let _ = writeln!(to, "{LINE_START}{} {}", key.verifier().name(), Base64::encode_string(&material));
+    let verifier = key.verifier();
+    to.push_str(&spell(verifier.name(), verifier.hash(), &key.sign(text.as_bytes())?));
     Ok(())
+}
+
+/// A signature line with its LF.
+pub(crate) fn spell(name: &str, hash: [u8; 4], signature: &[u8]) -> String {
+    let material = [hash.as_slice(), signature].concat();
+    format!("{LINE_START}{name} {}\n", Base64::encode_string(&material))
 }
 
 /// The text with its last LF, and the signature lines behind the last blank line.

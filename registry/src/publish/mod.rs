@@ -34,7 +34,7 @@ use work::Work;
 
 pub(crate) use entries::LogEntries;
 pub use rotate::{RotateError, rotate};
-pub(crate) use stage::{MAX_CHECKPOINT, encode_noted};
+pub(crate) use stage::{MAX_CHECKPOINT, encode_noted, staged_checkpoint};
 pub use stage::{Overlay, committed_log, complete, verified_checkpoint};
 
 /// How long `latest.note` is believed unless it is said otherwise.
@@ -108,6 +108,9 @@ pub enum PublishError {
     /// Somebody else's publication says something else than its own log leads to.
     #[error("{0}")]
     Foreign(String),
+    /// What was cosigned is not what is in force any more.
+    #[error("somebody published while the witnesses were asked: what they cosigned is not in force any more")]
+    Superseded,
     /// The staged entries of an interrupted publication are gone or damaged.
     #[error("an interrupted publication cannot be completed: {0}")]
     Staged(String),

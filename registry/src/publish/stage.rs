@@ -14,13 +14,18 @@ use crate::merkle;
 use crate::note::{self, Note, NoteError};
 use crate::store::{Listed, ReadAt, Store, StoreError, StoreMut};
 use crate::trust::Chain;
+use crate::witness::keeping_cosignatures;
 
 /// Most bytes of staged entries that are read.
 const MAX_STAGED: u64 = 1 << 30;
 /// Most bytes of a checkpoint.
 pub(crate) const MAX_CHECKPOINT: u64 = 16 * 1024;
 
+const FIRST: &[u8] = b"capgate staged v1\n";
+
+/// A renewal adds no entry, so what witnesses said of the log before still holds, and is kept.
 pub(super) fn encode(
+    store: &dyn Store,
     chain: &Chain,
     latest: &Latest,
     old_size: u64,
@@ -31,7 +36,8 @@ pub(super) fn encode(
         Checkpoint { origin: chain.origin().clone(), size: latest.log_size, root: latest.log_root };
     let note = note::sign(&checkpoint.to_text(), keys)
         .map_err(|source| PublishError::Note { what: CHECKPOINT.into(), source })?;
-    Ok(encode_noted(&note, old_size, entries))
+    let standing = store.read(CHECKPOINT, MAX_CHECKPOINT).unwrap_or_default();
+    Ok(encode_noted(&keeping_cosignatures(&note, &standing), old_size, entries))
 }
 
 /// The same with a checkpoint that is signed already.
@@ -45,6 +51,23 @@ pub(crate) fn encode_noted(checkpoint: &[u8], old_size: u64, entries: &[Vec<u8>]
     bytes
 }
 
+/// The signed checkpoint in front of what was staged for `latest`, whatever follows it; its signatures are not looked at.
+pub(crate) fn staged_checkpoint(store: &dyn Store, latest: &Latest) -> Option<Vec<u8>> {
+    let file = store.open(&latest.staged_path()).ok()?;
+    let read = |offset: u64, length: u64| {
+        let length = length.min(file.size().checked_sub(offset)?);
+        let mut bytes = vec![0; usize::try_from(length).ok()?];
+        file.read_exact_at(&mut bytes, offset).ok().map(|()| bytes)
+    };
+    // Longer than the three lines can be.
+    let head = read(0, 64)?;
+    let (_, rest) = take_number(head.strip_prefix(FIRST)?)?;
+    let (length, rest) = take_number(rest)?;
+    let offset = u64::try_from(head.len().checked_sub(rest.len())?).ok()?;
+    let checkpoint = read(offset, Some(length).filter(|&length| length <= MAX_CHECKPOINT)?)?;
+    (checkpoint.len() as u64 == length).then_some(checkpoint)
+}
+
 struct Staged {
     old_size: u64,
     checkpoint: Vec<u8>,
@@ -52,7 +75,7 @@ struct Staged {
 }
 
 fn decode(bytes: &[u8]) -> Option<Staged> {
-    let rest = bytes.strip_prefix(b"capgate staged v1\n")?;
+    let rest = bytes.strip_prefix(FIRST)?;
     let (old_size, rest) = take_number(rest)?;
     let (length, rest) = take_number(rest)?;
     let (checkpoint, mut rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
@@ -185,11 +208,13 @@ fn signed_anew(
     let Some(staged) = decode(staged) else { return Ok(None) };
     let is_same = |c: &Checkpoint| c.size == latest.log_size && c.root == latest.log_root;
     let is_sound = verified_checkpoint(&staged.checkpoint, chain).is_ok_and(|c| is_same(&c));
-    if !is_sound || store.read(CHECKPOINT, MAX_CHECKPOINT)? == staged.checkpoint {
+    let standing = store.read(CHECKPOINT, MAX_CHECKPOINT)?;
+    let checkpoint = keeping_cosignatures(&staged.checkpoint, &standing);
+    if !is_sound || standing == checkpoint {
         return Ok(None);
     }
     let extension = Extension { files: Vec::new(), size: latest.log_size, root: latest.log_root };
-    Ok(Some(Remainder { extension, checkpoint: staged.checkpoint }))
+    Ok(Some(Remainder { extension, checkpoint }))
 }
 
 /// Writes what the publication of `latest` left to write and removes what nobody reads any more. Returns whether

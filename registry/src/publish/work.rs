@@ -217,7 +217,14 @@ impl<'a> Work<'a> {
             issued: terms.now,
             expires: terms.now.saturating_add(terms.life).unwrap_or(terms.now),
         };
-        let staged = stage::encode(self.chain, &latest, self.old_size, self.entries.new_entries(), &signers)?;
+        let staged = stage::encode(
+            self.store,
+            self.chain,
+            &latest,
+            self.old_size,
+            self.entries.new_entries(),
+            &signers,
+        )?;
         self.store.put(&latest.staged_path(), &staged)?;
         let note = sign_latest(&latest, self.chain.origin(), &signers)?;
         self.swap(&note)?;

@@ -58,6 +58,10 @@ impl Snapshot {
         if header != layout.header() {
             return Err(changed("its header does not fit the signed size"));
         }
+        // What a proof says of the file's size is its own word; beyond this, offsets would no longer be numbers.
+        if layout.end > i64::MAX as u64 {
+            return Err(changed("it says that it is larger than any file"));
+        }
         if file.size() != layout.end {
             return Err(changed(format!("it has {} bytes, not {}", file.size(), layout.end)));
         }
@@ -252,4 +256,31 @@ fn split_entry(entry: &[u8]) -> Option<(&[u8], u64, u32)> {
 
 fn changed(what: impl Into<String>) -> SnapshotError {
     SnapshotError::Changed(what.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Endless;
+
+    impl ReadAt for Endless {
+        fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+            buffer.fill(0);
+            if offset == 0 {
+                buffer.copy_from_slice(&Layout::new(256, u64::MAX).header());
+            }
+            Ok(())
+        }
+
+        fn size(&self) -> u64 {
+            u64::MAX
+        }
+    }
+
+    #[test]
+    fn attack_a_file_that_says_it_is_endless_is_refused_before_it_is_searched() {
+        let opened = Snapshot::open(Box::new(Endless), 256, Hash([0; 32]));
+        assert!(matches!(opened, Err(SnapshotError::Changed(why)) if why.contains("larger than any file")));
+    }
 }

@@ -7,6 +7,7 @@
 
 mod fork;
 mod source;
+mod witnesses;
 
 use std::num::NonZero;
 use std::thread;
@@ -14,13 +15,15 @@ use std::thread;
 use crate::latest::Latest;
 use crate::log::{CHECKPOINT, LogError, LogReader, Tile};
 use crate::merkle::Hash;
+use crate::note::Note;
 use crate::publish::work::Work;
 use crate::publish::{PublishError, complete};
 use crate::reader::{Anchor, Seen, judge_age, read_chain, read_latest, trust_path};
 use crate::record::Doubt;
 use crate::snapshot::Standing;
 use crate::store::{Store, StoreError, StoreMut};
-use crate::trust::Chain;
+use crate::trust::{Chain, MAX_BYTES as MAX_TRUST};
+use crate::witness::Quorum;
 use source::Theirs;
 
 /// How often a source that changes while it is read is read again.
@@ -113,9 +116,21 @@ pub fn sync(
     threads: NonZero<usize>,
     progress: &mut Progress<'_>,
 ) -> Result<Synced, SyncError> {
+    sync_witnessed(source, to, anchor, None, threads, progress)
+}
+
+/// The same for a site that demands witnesses: what they have not cosigned replaces nothing.
+pub fn sync_witnessed(
+    source: &dyn Store,
+    to: &dyn StoreMut,
+    anchor: &Anchor,
+    demand: Option<&Quorum>,
+    threads: NonZero<usize>,
+    progress: &mut Progress<'_>,
+) -> Result<Synced, SyncError> {
     let mut last = SyncError::Moving(String::new());
     for _ in 0..ATTEMPTS {
-        match once(source, to, anchor, threads, progress) {
+        match once(source, to, anchor, demand, threads, progress) {
             // What was named a moment ago is gone: somebody published meanwhile.
             Err(SyncError::Fetch(StoreError::NotFound { path })) => {
                 last = SyncError::Moving(format!("`{path}` is missing"));
@@ -162,6 +177,7 @@ fn once(
     source: &dyn Store,
     to: &dyn StoreMut,
     anchor: &Anchor,
+    demand: Option<&Quorum>,
     threads: NonZero<usize>,
     progress: &mut Progress<'_>,
 ) -> Result<Synced, SyncError> {
@@ -177,7 +193,8 @@ fn once(
     })?;
     let whole = here.is_none_or(|here| is_whole(to, here));
     if here == Some(&theirs.latest) && whole {
-        return Ok(synced(&theirs, 0, false, false));
+        witnesses::follow(source, to, &theirs, demand)?;
+        return Ok(synced(anchor, &theirs, 0, false, false));
     }
     let loaded = if whole { Some(Work::load(to, &theirs.chain, here, threads)) } else { None };
     let (work, anew) = match loaded {
@@ -187,9 +204,9 @@ fn once(
         }
         Some(Err(e)) => return Err(e.into()),
     };
-    let copy = Copy { to, here, anew, threads };
+    let copy = Copy { to, here, demand, anew, threads };
     let fetched = take_over(source, &copy, &theirs, work, progress)?;
-    Ok(synced(&theirs, fetched, true, anew))
+    Ok(synced(anchor, &theirs, fetched, true, anew))
 }
 
 /// What is brought to another state.
@@ -197,6 +214,8 @@ struct Copy<'a> {
     to: &'a dyn StoreMut,
     /// What is in force there.
     here: Option<&'a Latest>,
+    /// The witnesses that its site demands.
+    demand: Option<&'a Quorum>,
     /// Whether it is damaged, so that all of it is written again.
     anew: bool,
     threads: NonZero<usize>,
@@ -217,7 +236,7 @@ fn remembering(anchor: &Anchor, here: Option<&Latest>) -> Anchor {
     Anchor { seen, ..*anchor }
 }
 
-fn synced(theirs: &Theirs, fetched: u64, changed: bool, repaired: bool) -> Synced {
+fn synced(anchor: &Anchor, theirs: &Theirs, fetched: u64, changed: bool, repaired: bool) -> Synced {
     let latest = theirs.latest.clone();
     let seen = Seen {
         version: latest.version,
@@ -225,7 +244,8 @@ fn synced(theirs: &Theirs, fetched: u64, changed: bool, repaired: bool) -> Synce
         log_size: latest.log_size,
         log_root: Some(latest.log_root),
         trust: theirs.chain.current().version,
-        time: Some(latest.issued.max(theirs.chain.current().issued)),
+        // A clock that was right once is not believed to go back.
+        time: anchor.seen.time.into_iter().chain([latest.issued, theirs.chain.current().issued]).max(),
     };
     Synced { latest, fetched, changed, repaired, seen }
 }
@@ -249,6 +269,10 @@ fn take_over(
     progress: &mut Progress<'_>,
 ) -> Result<u64, SyncError> {
     let log = theirs.log(source)?;
+    if copy.here.is_none() {
+        // There is no history that this one could contradict, so nothing is fetched that will be refused.
+        witnesses::checked(copy.to, theirs, &log, copy.demand)?;
+    }
     let (first, end) = (work.old_size(), theirs.latest.log_size);
     let reader = LogReader::new(&log, end);
     let mut at = first;
@@ -270,7 +294,12 @@ fn take_over(
     if let Some(here) = copy.here.filter(|_| copy.anew) {
         fork::refuse(&log, here, theirs)?;
     }
-    let checkpoint = theirs.checkpoint(&log)?;
+    // One version says one thing; whoever signed it twice may not have the first one replaced.
+    if copy.here.is_some_and(|here| here.version == theirs.latest.version && *here != theirs.latest) {
+        let what = format!("version {} is not the one that was seen", theirs.latest.version);
+        return Err(SyncError::Source(Doubt::Rollback(what)));
+    }
+    let checkpoint = witnesses::checked(copy.to, theirs, &log, copy.demand)?;
     for (version, note) in (1..).zip(&theirs.notes) {
         put_once(copy.to, &trust_path(version), note)?;
     }
@@ -290,11 +319,19 @@ fn take_over(
 fn put_once(to: &dyn StoreMut, path: &str, note: &[u8]) -> Result<(), SyncError> {
     match to.swap(path, None, note) {
         Err(StoreError::Conflict { .. })
-            if to.read(path, note.len() as u64).is_ok_and(|found| found == note) =>
+            if to.read(path, MAX_TRUST as u64).is_ok_and(|found| same_text(&found, note)) =>
         {
             Ok(())
         }
         done => Ok(done?),
+    }
+}
+
+/// Lines of keys that nobody knows are covered by no signature, so two copies may differ in them. Both were verified.
+fn same_text(one: &[u8], other: &[u8]) -> bool {
+    match (Note::parse(one), Note::parse(other)) {
+        (Ok(one), Ok(other)) => one.text() == other.text(),
+        _ => false,
     }
 }
 

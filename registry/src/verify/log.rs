@@ -6,11 +6,12 @@ use super::{Audit, Report};
 use crate::latest::Latest;
 use crate::log::{CHECKPOINT, LogReader, MAX_ENTRY, Row, TILE_WIDTH, Tile, decode_bundle, decode_hashes};
 use crate::merkle::{Hash, Hashes, MemoryTree, leaf_hash};
-use crate::note::Note;
+use crate::note::{Note, NoteSignature};
 use crate::publish::{Overlay, verified_checkpoint};
 use crate::snapshot::{Catalogue, Standing};
 use crate::store::{Listed, Store};
 use crate::trust::Chain;
+use crate::witness::{cosignatures, is_cosignature};
 
 pub(super) fn check_checkpoint(store: &Overlay<'_>, chain: &Chain, latest: &Latest, report: &mut Report) {
     let bytes = match store.read(CHECKPOINT, 16 * 1024) {
@@ -18,7 +19,15 @@ pub(super) fn check_checkpoint(store: &Overlay<'_>, chain: &Chain, latest: &Late
         Err(e) => return report.fault(CHECKPOINT, None, e.to_string()),
     };
     let note = Note::parse(&bytes).ok();
-    for signature in note.iter().flat_map(|note| note.unknown_signers(&chain.current().registry.keys)) {
+    let cosigners: Vec<&str> = note.iter().flat_map(cosignatures).map(NoteSignature::name).collect();
+    if !cosigners.is_empty() {
+        report.note(format!(
+            "`{CHECKPOINT}` names as witnesses `{}`; whether they count is for each site's policy to say",
+            cosigners.join("`, `")
+        ));
+    }
+    let unknown = note.iter().flat_map(|note| note.unknown_signers(&chain.current().registry.keys));
+    for signature in unknown.filter(|signature| !is_cosignature(signature)) {
         report.note(format!(
             "`{CHECKPOINT}` carries a signature by `{}`, who is no registry key",
             signature.name()

@@ -29,9 +29,13 @@ pub fn of_prefix(prefix: &Prefix) -> Result<Seen, Failure> {
 
 /// Of a copy.
 pub fn of_folder(folder: &Path) -> Result<Seen, Failure> {
-    let path = folder.join(HIDDEN);
-    match file::read_shared(&path, MAX_BYTES as u64) {
-        Ok(bytes) => parse(&path, &bytes),
+    of_file(&folder.join(HIDDEN))
+}
+
+/// Of a file, which there may not be yet.
+pub fn of_file(path: &Path) -> Result<Seen, Failure> {
+    match file::read_shared(path, MAX_BYTES as u64) {
+        Ok(bytes) => parse(path, &bytes),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Seen::default()),
         Err(e) => Err(Failure::failed(format!("`{}` cannot be read: {e}", path.display()))),
     }

@@ -8,7 +8,7 @@ mod target;
 use std::path::Path;
 
 use capgate_registry::reader::Anchor;
-use capgate_registry::sync::{SyncError, Synced, sync};
+use capgate_registry::sync::{SyncError, Synced, sync_witnessed};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
@@ -77,9 +77,18 @@ fn follow(ui: &Ui, args: &SyncArgs, target: &Target) -> Result<Synced, Failure> 
     let source = Source::open(&args.source)?;
     let _lock = opened::lock(target.folder())?;
     let anchor = Anchor { pin: target.pin(), seen: target.seen()?, now: clock::now(args.now) };
+    let demand = target.demand()?;
     let bar = progress::counter("entries fetched:");
-    let done =
-        sync(source.store(), target.folder(), &anchor, threads(), &mut |done, _| bar.set_position(done));
+    let done = sync_witnessed(
+        source.store(),
+        target.folder(),
+        &anchor,
+        demand.as_ref(),
+        threads(),
+        &mut |done, _| {
+            bar.set_position(done);
+        },
+    );
     bar.finish_and_clear();
     let done = done.map_err(|e| failed(&e, &args.source, target.root()))?;
     target.remember(&done.seen)?;

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use capgate_guest::session;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::target::Target;
 use crate::cmd::host::carry as carry_one;
-use crate::cmd::prefix::quoted;
+use crate::cmd::prefix;
 use crate::exit::Failure;
 
 /// What became of it.
@@ -26,11 +25,9 @@ pub struct Carried {
 /// registry is brought up to date all the same.
 pub fn carry(target: &Target, now: Timestamp) -> Result<Carried, Failure> {
     let Some(prefix) = target.prefix() else { return Ok(Carried::default()) };
-    let site = session::read_site(prefix).map_err(|doubt| {
-        let shown = prefix.state("site.toml");
-        Failure::invalid(doubt.to_string()).help(format!("capgate policy check {}", quoted(&shown)))
-    })?;
-    let Some(from) = site.and_then(|site| site.statement) else { return Ok(Carried::default()) };
+    let Some(from) = prefix::site(prefix)?.and_then(|site| site.statement) else {
+        return Ok(Carried::default());
+    };
     let done = carry_one(Path::new(&from), prefix, now);
     let (accepted, problem) = match done {
         Ok(()) => (true, None),

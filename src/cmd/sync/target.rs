@@ -7,6 +7,7 @@ use capgate_guest::prefix::Prefix;
 use capgate_guest::session;
 use capgate_registry::merkle::Hash;
 use capgate_registry::reader::Seen;
+use capgate_registry::witness::Quorum;
 
 use super::memory;
 use crate::cli::SyncArgs;
@@ -65,6 +66,13 @@ impl Target {
     /// The prefix that it is in.
     pub fn prefix(&self) -> Option<&Prefix> {
         self.prefix.as_ref()
+    }
+
+    /// The witnesses that the site policy of the prefix demands. Whether it demands any is not known of one that cannot be
+    /// read, so nothing is replaced under that.
+    pub fn demand(&self) -> Result<Option<Quorum>, Failure> {
+        let Some(prefix) = &self.prefix else { return Ok(None) };
+        Ok(prefix::site(prefix)?.and_then(|site| site.witnesses))
     }
 
     /// What was ever verified here.

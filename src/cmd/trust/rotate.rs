@@ -14,7 +14,7 @@ use super::draft::Draft;
 use crate::cli::TrustRotateArgs;
 use crate::cmd::handed::{missing, progress};
 use crate::cmd::plan::{NotDone, Plan};
-use crate::cmd::{keys, opened};
+use crate::cmd::{keys, opened, witness};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 use crate::world::{file, threads};
@@ -72,6 +72,7 @@ pub fn run(ui: &Ui, args: &TrustRotateArgs) -> Outcome {
             done.latest.trust
         ));
     }
+    witness::after(ui, &mut plan, &args.asked)?;
     Ok(Exit::Done)
 }
 

@@ -84,7 +84,8 @@ pub fn stop(registry: &Registry, step: &str, call: &Call, how: &str) -> Result<b
 
 /// A command that hangs is killed after a while.
 fn strace(registry: &Registry, step: &str, options: &[&str], calls: &str) -> Result<(bool, String), String> {
-    let run = Run::new("timeout").args("-s KILL 60 strace -f -qq -e").arg(format!("trace={calls}"));
+    let run =
+        Run::new("timeout").env("HOME", "").args("-s KILL 60 strace -f -qq -e").arg(format!("trace={calls}"));
     let run = options.iter().fold(run, Run::arg);
     registry.command(step).iter().fold(run.arg("--"), Run::arg).any_end("interrupt")
 }

@@ -83,7 +83,8 @@ impl Registry {
     pub fn run(&self, step: &str) -> Result<String, String> {
         let mut words = self.command(step).into_iter();
         let program = words.next().unwrap_or_default();
-        words.fold(Run::new(program), Run::arg).output("interrupt", false)
+        // Many folders of one registry are no restored backups.
+        words.fold(Run::new(program).env("HOME", ""), Run::arg).output("interrupt", false)
     }
 
     fn plain(&self, line: &str) -> Run {
