@@ -2,12 +2,14 @@
 
 use std::io;
 use std::num::NonZero;
+use std::ops::Range;
 
-use super::{LogEntries, PublishError, Terms, encode_noted, signers, stage};
+use super::staged::{encode_head, encode_part, part_path, parts};
+use super::{LogEntries, PublishError, Terms, signers, stage};
 use crate::combination::Key;
 use crate::keys::SigningKey;
 use crate::latest::{self, Latest};
-use crate::log::{Extension, LogError, LogReader, append};
+use crate::log::{Appender, LogError, LogReader};
 use crate::merkle::{self, Hash};
 use crate::note::{self, Kind, Note, Origin};
 use crate::profile::{Profile, ProfileId};
@@ -25,7 +27,8 @@ pub(crate) struct Work<'a> {
     chain: &'a Chain,
     old: Option<&'a Latest>,
     old_size: u64,
-    old_root: Hash,
+    /// The right edge of the log, the new entries included.
+    edge: Appender,
     catalogue: Catalogue,
     entries: LogEntries<'a>,
 }
@@ -43,16 +46,12 @@ impl<'a> Work<'a> {
     }
 
     /// The same as if the log in the store were empty, because it is damaged: what follows writes all of it.
-    pub fn load_nothing(store: &'a dyn StoreMut, chain: &'a Chain, old: Option<&'a Latest>) -> Self {
-        Self {
-            store,
-            chain,
-            old,
-            old_size: 0,
-            old_root: merkle::empty_root(),
-            catalogue: Catalogue::default(),
-            entries: LogEntries::new(store, 0),
-        }
+    pub fn load_nothing(
+        store: &'a dyn StoreMut,
+        chain: &'a Chain,
+        old: Option<&'a Latest>,
+    ) -> Result<Self, PublishError> {
+        Self::read(store, chain, old, (0, merkle::empty_root()), NonZero::<usize>::MIN)
     }
 
     /// Entries that were in the log when it was loaded.
@@ -68,6 +67,7 @@ impl<'a> Work<'a> {
         threads: NonZero<usize>,
     ) -> Result<Self, PublishError> {
         let reader = LogReader::new(store, old_size);
+        let edge = Appender::new(&reader, &old_root)?;
         let mut catalogue = Catalogue::default();
         let mut entries = LogEntries::new(store, old_size);
         let mut tree = merkle::Frontier::new();
@@ -83,7 +83,7 @@ impl<'a> Work<'a> {
         if tree.root() != old_root {
             return Err(LogError::Root { size: old_size, root: old_root }.into());
         }
-        Ok(Self { store, chain, old, old_size, old_root, catalogue, entries })
+        Ok(Self { store, chain, old, old_size, edge, catalogue, entries })
     }
 
     /// Checks every note and takes up those that are new.
@@ -97,7 +97,7 @@ impl<'a> Work<'a> {
             let what = format!("note {}", position + 1);
             let problem = |source| PublishError::Note { what: what.clone(), source };
             let note = Note::parse(bytes).map_err(problem)?;
-            let index = self.old_size + self.entries.added() as u64;
+            let index = self.entries.end();
             let publishers = self.chain.publishers_at(index);
             let id = match Change::read(&note, self.chain.origin())? {
                 Change::Revocation(revocation) => {
@@ -115,24 +115,59 @@ impl<'a> Work<'a> {
                 }
             };
             self.catalogue.add(index, bytes, self.chain)?;
+            self.append(std::slice::from_ref(bytes))?;
             self.entries.add(bytes.clone());
             appended.push((id, index));
         }
         Ok((appended, already))
     }
 
-    /// Takes up the next entries of somebody else's log, whose signatures were verified.
-    pub fn take(&mut self, entries: Vec<Vec<u8>>, threads: NonZero<usize>) -> Result<(), PublishError> {
-        let first = self.old_size + self.entries.added() as u64;
+    /// Takes up the next entries of somebody else's log, whose signatures were verified, up to a border of staged files.
+    /// The first of them stay in memory; what comes behind waits under `staged` from now on.
+    pub fn take(
+        &mut self,
+        entries: Vec<Vec<u8>>,
+        staged: &str,
+        threads: NonZero<usize>,
+    ) -> Result<(), PublishError> {
+        let first = self.entries.end();
         self.catalogue.add_all(first, &entries, self.chain, threads)?;
-        entries.into_iter().for_each(|entry| self.entries.add(entry));
+        self.append(&entries)?;
+        if first == self.old_size {
+            entries.into_iter().for_each(|entry| self.entries.add(entry));
+        } else {
+            self.entries.set_aside(self.store, staged, &entries)?;
+        }
         Ok(())
     }
 
-    /// What the log becomes.
-    pub fn extend(&self) -> Result<Extension, PublishError> {
-        let reader = LogReader::new(self.store, self.old_size);
-        Ok(append(&reader, &self.old_root, self.entries.new_entries())?)
+    /// Removes what waits under `staged`, where nothing comes of it. What cannot be removed takes room until the next
+    /// publication, and nobody reads it.
+    pub fn abandon(&self, staged: &str) {
+        for part in self.parts().filter(|part| self.is_aside(part)) {
+            let _ = self.store.remove(&part_path(staged, part.start));
+        }
+    }
+
+    /// The files of the new entries.
+    fn parts(&self) -> impl Iterator<Item = Range<u64>> + use<> {
+        parts(self.old_size, self.entries.end())
+    }
+
+    fn is_aside(&self, part: &Range<u64>) -> bool {
+        part.start >= self.old_size + self.entries.in_memory().len() as u64
+    }
+
+    fn append(&mut self, entries: &[Vec<u8>]) -> Result<(), PublishError> {
+        entries.iter().try_for_each(|entry| self.edge.push(entry))?;
+        // They are made again from what is staged, behind the commit.
+        drop(self.edge.take_files());
+        Ok(())
+    }
+
+    /// Root of the log with the new entries.
+    pub fn log_root(&self) -> Hash {
+        self.edge.root()
     }
 
     /// Steps 2 to 4 for a publication that was signed elsewhere, if its own log leads to it.
@@ -146,6 +181,7 @@ impl<'a> Work<'a> {
         let (compiled, path) = self.compile(latest.version, progress)?;
         if compiled.root != latest.root || compiled.size != latest.size {
             self.store.remove(&path)?;
+            self.abandon(&latest.staged_path());
             return Err(PublishError::Foreign(format!(
                 "`{}` signs {} records under {}, but the log leads to {} under {}",
                 latest::PATH,
@@ -155,9 +191,22 @@ impl<'a> Work<'a> {
                 compiled.root
             )));
         }
-        let staged = encode_noted(checkpoint, self.old_size, self.entries.new_entries());
-        self.store.put(&latest.staged_path(), &staged)?;
+        self.stage(&latest.staged_path(), checkpoint)?;
         self.swap(note)
+    }
+
+    /// The first of the staged files comes last: without it, nobody looks for the others.
+    fn stage(&self, path: &str, checkpoint: &[u8]) -> Result<(), PublishError> {
+        let new = self.entries.in_memory();
+        let of = |part: &Range<u64>| {
+            let at = |index: u64| usize::try_from(index - self.old_size).unwrap_or(usize::MAX);
+            new.get(at(part.start)..at(part.end)).unwrap_or_default()
+        };
+        for part in self.parts().skip(1).filter(|part| !self.is_aside(part)) {
+            self.store.put(&part_path(path, part.start), &encode_part(of(&part)))?;
+        }
+        let first = self.parts().next().unwrap_or(self.old_size..self.old_size);
+        Ok(self.store.put(path, &encode_head(checkpoint, self.old_size, of(&first)))?)
     }
 
     fn compile(
@@ -204,28 +253,20 @@ impl<'a> Work<'a> {
     /// Steps 2 to 4.
     pub fn commit(&self, terms: &Terms<'_>, progress: &mut dyn FnMut(u64)) -> Result<Latest, PublishError> {
         let signers = signers(&self.chain.current().registry, terms.keys)?;
-        let extension = self.extend()?;
         let version = self.old.map_or(0, |latest| latest.version).saturating_add(1);
         let (compiled, _) = self.compile(version, progress)?;
         let latest = Latest {
             version,
             size: compiled.size,
             root: compiled.root,
-            log_size: extension.size,
-            log_root: extension.root,
+            log_size: self.edge.size(),
+            log_root: self.edge.root(),
             trust: self.chain.current().version,
             issued: terms.now,
             expires: terms.now.saturating_add(terms.life).unwrap_or(terms.now),
         };
-        let staged = stage::encode(
-            self.store,
-            self.chain,
-            &latest,
-            self.old_size,
-            self.entries.new_entries(),
-            &signers,
-        )?;
-        self.store.put(&latest.staged_path(), &staged)?;
+        let checkpoint = stage::sign_checkpoint(self.store, self.chain, &latest, &signers)?;
+        self.stage(&latest.staged_path(), &checkpoint)?;
         let note = sign_latest(&latest, self.chain.origin(), &signers)?;
         self.swap(&note)?;
         Ok(latest)

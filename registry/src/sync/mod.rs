@@ -17,7 +17,7 @@ use crate::log::{CHECKPOINT, LogError, LogReader, Tile};
 use crate::merkle::Hash;
 use crate::note::Note;
 use crate::publish::work::Work;
-use crate::publish::{PublishError, complete};
+use crate::publish::{Overlay, PublishError, complete, part_of};
 use crate::reader::{Anchor, Seen, judge_age, read_chain, read_latest, trust_path};
 use crate::record::Doubt;
 use crate::snapshot::Standing;
@@ -28,8 +28,6 @@ use source::Theirs;
 
 /// How often a source that changes while it is read is read again.
 const ATTEMPTS: usize = 5;
-/// Entries that are verified at once.
-const BATCH: usize = 16 * 1024;
 
 /// Says why nothing was taken over. What was there stays as it was.
 #[derive(Debug, thiserror::Error)]
@@ -200,7 +198,7 @@ fn once(
     let (work, anew) = match loaded {
         Some(Ok(work)) => (work, false),
         None | Some(Err(PublishError::Log(_) | PublishError::Store(_) | PublishError::Catalogue(_))) => {
-            (Work::load_nothing(to, &theirs.chain, here), true)
+            (Work::load_nothing(to, &theirs.chain, here)?, true)
         }
         Some(Err(e)) => return Err(e.into()),
     };
@@ -273,33 +271,9 @@ fn take_over(
         // There is no history that this one could contradict, so nothing is fetched that will be refused.
         witnesses::checked(copy.to, theirs, &log, copy.demand)?;
     }
-    let (first, end) = (work.old_size(), theirs.latest.log_size);
-    let reader = LogReader::new(&log, end);
-    let mut at = first;
-    while at < end {
-        let upto = end.min(at.saturating_add(BATCH as u64));
-        let mut batch = Vec::new();
-        for index in at..upto {
-            batch.push(reader.entry(index).map_err(fetch_error)?);
-            progress(index.saturating_sub(first) + 1, end.saturating_sub(first));
-        }
-        check_signatures(at, &batch, &theirs.chain, copy.threads)?;
-        work.take(batch, copy.threads).map_err(|e| foreign(at, e))?;
-        at = upto;
-    }
-    if work.extend()?.root != theirs.latest.log_root {
-        return Err(fork::explain(copy.to, &log, copy.here, theirs));
-    }
-    // What replaces a damaged copy must still continue what that copy had signed.
-    if let Some(here) = copy.here.filter(|_| copy.anew) {
-        fork::refuse(&log, here, theirs)?;
-    }
-    // One version says one thing; whoever signed it twice may not have the first one replaced.
-    if copy.here.is_some_and(|here| here.version == theirs.latest.version && *here != theirs.latest) {
-        let what = format!("version {} is not the one that was seen", theirs.latest.version);
-        return Err(SyncError::Source(Doubt::Rollback(what)));
-    }
-    let checkpoint = witnesses::checked(copy.to, theirs, &log, copy.demand)?;
+    let first = work.old_size();
+    let checkpoint = fetch(copy, theirs, &log, &mut work, progress);
+    let checkpoint = checkpoint.inspect_err(|_| work.abandon(&theirs.latest.staged_path()))?;
     for (version, note) in (1..).zip(&theirs.notes) {
         put_once(copy.to, &trust_path(version), note)?;
     }
@@ -312,7 +286,46 @@ fn take_over(
         e => e.into(),
     })?;
     complete(copy.to, &theirs.chain, &theirs.latest)?;
-    Ok(end.saturating_sub(first))
+    Ok(theirs.latest.log_size.saturating_sub(first))
+}
+
+/// Fetches what is new and verifies all that must hold before anything is replaced; the checkpoint is as it is to stand
+/// here. As many entries are in memory as one staged file has.
+fn fetch(
+    copy: &Copy<'_>,
+    theirs: &Theirs,
+    log: &Overlay<'_>,
+    work: &mut Work<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<Vec<u8>, SyncError> {
+    let (first, end) = (work.old_size(), theirs.latest.log_size);
+    let staged = theirs.latest.staged_path();
+    let reader = LogReader::new(log, end);
+    let mut at = first;
+    while at < end {
+        let upto = part_of(at, first, end).end;
+        let mut batch = Vec::new();
+        for index in at..upto {
+            batch.push(reader.entry(index).map_err(fetch_error)?);
+            progress(index.saturating_sub(first) + 1, end.saturating_sub(first));
+        }
+        check_signatures(at, &batch, &theirs.chain, copy.threads)?;
+        work.take(batch, &staged, copy.threads).map_err(|e| foreign(at, e))?;
+        at = upto;
+    }
+    if work.log_root() != theirs.latest.log_root {
+        return Err(fork::explain(copy.to, log, copy.here, theirs));
+    }
+    // What replaces a damaged copy must still continue what that copy had signed.
+    if let Some(here) = copy.here.filter(|_| copy.anew) {
+        fork::refuse(log, here, theirs)?;
+    }
+    // One version says one thing; whoever signed it twice may not have the first one replaced.
+    if copy.here.is_some_and(|here| here.version == theirs.latest.version && *here != theirs.latest) {
+        let what = format!("version {} is not the one that was seen", theirs.latest.version);
+        return Err(SyncError::Source(Doubt::Rollback(what)));
+    }
+    witnesses::checked(copy.to, theirs, log, copy.demand)
 }
 
 /// A version of the trust never changes.
