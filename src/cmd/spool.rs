@@ -8,6 +8,7 @@ use capgate_registry::combination::Hex;
 use capgate_registry::latest::{self, Latest};
 use capgate_registry::log::{CHECKPOINT, MAX_ENTRY, TILE_WIDTH, Tile};
 use capgate_registry::merkle::Hash;
+use capgate_registry::publish::{MAX_STAGED, staged_parts};
 use capgate_registry::reader::{read_chain, read_latest, trust_path};
 use capgate_registry::store::{ReadAt, Store, StoreError, StoreMut};
 
@@ -49,6 +50,10 @@ impl Spool {
             spool.take(source, &path).map_err(|e| Failure::failed(format!("{name}: {e}")))?;
             bar.inc(1);
         }
+        let staged = spool.folder.read(&latest.staged_path(), MAX_STAGED).unwrap_or_default();
+        for path in staged_parts(&staged, &latest) {
+            spool.take(source, &path).map_err(|e| Failure::failed(format!("{name}: {e}")))?;
+        }
         bar.finish_and_clear();
         Ok(spool)
     }
@@ -62,7 +67,8 @@ impl Spool {
 
     fn take(&self, source: &dyn Store, path: &str) -> Result<(), StoreError> {
         if !path.ends_with(".snap") {
-            return match source.read(path, CAP) {
+            let cap = if path.starts_with("log/staged/") { MAX_STAGED } else { CAP };
+            return match source.read(path, cap) {
                 Ok(bytes) => self.folder.put(path, &bytes),
                 Err(e) if e.is_not_found() => Ok(()),
                 Err(e) => Err(e),

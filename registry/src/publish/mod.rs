@@ -38,8 +38,8 @@ pub(crate) use entries::LogEntries;
 pub use overlay::Overlay;
 pub use rotate::{RotateError, rotate};
 pub use stage::{committed_log, complete, verified_checkpoint};
-pub use staged::{MAX_STAGED, staged_parts};
 pub(crate) use staged::{MAX_CHECKPOINT, part_of, staged_checkpoint};
+pub use staged::{MAX_STAGED, staged_parts};
 
 /// How long `latest.note` is believed unless it is said otherwise.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(30 * 24);

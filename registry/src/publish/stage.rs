@@ -105,7 +105,8 @@ fn remainder<'s>(
     let mut appender = Appender::new(&reader, &merkle::root(&reader, staged.old_size)?)?;
     let mut hashes = Vec::new();
     for part in staged.parts() {
-        staged.with_part(&part, |entries| Ok(entries.iter().try_for_each(|entry| appender.push(entry))?))?;
+        staged
+            .with_part(&part, |entries| Ok(entries.iter().try_for_each(|entry| appender.push(entry))?))?;
         hashes.extend(appender.take_files().into_iter().filter(|(path, _)| is_hash_tile(path)));
     }
     let extension = appender.finish()?;
