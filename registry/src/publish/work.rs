@@ -9,17 +9,19 @@ use super::{LogEntries, PublishError, Terms, signers, stage};
 use crate::combination::Key;
 use crate::keys::SigningKey;
 use crate::latest::{self, Latest};
-use crate::log::{Appender, LogError, LogReader};
+use crate::log::{Appender, LogError, LogReader, TILE_WIDTH};
 use crate::merkle::{self, Hash};
 use crate::note::{self, Kind, Note, Origin};
 use crate::profile::{Profile, ProfileId};
-use crate::reader::read_latest;
-use crate::snapshot::{Catalogue, Change, Compiled, compile};
+use crate::reader::{open_snapshot, read_latest};
+use crate::snapshot::{Catalogue, Change, Compiled, Earlier, compile_beside};
 use crate::store::{StoreError, StoreMut};
 use crate::trust::Chain;
 
+/// Entries of a bundle.
+const BUNDLE: usize = TILE_WIDTH as usize;
 /// Entries of the log that are in memory at once while it is read.
-const BATCH: usize = 16 * 1024;
+const BATCH: usize = 16 * BUNDLE;
 
 /// A publication in progress.
 pub(crate) struct Work<'a> {
@@ -31,6 +33,9 @@ pub(crate) struct Work<'a> {
     edge: Appender,
     catalogue: Catalogue,
     entries: LogEntries<'a>,
+    /// Leaf hashes of the log before.
+    leaves: Vec<Hash>,
+    threads: NonZero<usize>,
 }
 
 impl<'a> Work<'a> {
@@ -71,19 +76,22 @@ impl<'a> Work<'a> {
         let mut catalogue = Catalogue::default();
         let mut entries = LogEntries::new(store, old_size);
         let mut tree = merkle::Frontier::new();
+        let mut leaves = Vec::new();
         for first in (0..old_size).step_by(BATCH) {
-            let range = first..old_size.min(first + BATCH as u64);
-            let batch: Vec<Vec<u8>> = reader.entries(range).collect::<Result<_, _>>()?;
-            for entry in &batch {
-                tree.push(merkle::leaf_hash(entry));
-                entries.note_length(entry.len());
-            }
-            catalogue.add_all(first, &batch, chain, threads)?;
+            let bundles: Vec<_> = (first..old_size.min(first + BATCH as u64))
+                .step_by(BUNDLE)
+                .map(|index| reader.entries_with(index))
+                .collect::<Result<_, _>>()?;
+            let batch: Vec<&[u8]> = bundles.iter().flat_map(|b| b.iter().map(Vec::as_slice)).collect();
+            batch.iter().for_each(|entry| entries.note_length(entry.len()));
+            let hashes = catalogue.recall_all(first, &batch, chain, threads)?;
+            hashes.iter().for_each(|&hash| tree.push(hash));
+            leaves.extend(hashes);
         }
         if tree.root() != old_root {
             return Err(LogError::Root { size: old_size, root: old_root }.into());
         }
-        Ok(Self { store, chain, old, old_size, edge, catalogue, entries })
+        Ok(Self { store, chain, old, old_size, edge, catalogue, entries, leaves, threads })
     }
 
     /// Checks every note and takes up those that are new.
@@ -216,12 +224,19 @@ impl<'a> Work<'a> {
     ) -> Result<(Compiled, String), PublishError> {
         let mut compiled = None;
         let path = self.store.write(&mut |out| {
-            let done = compile(&self.catalogue, &self.entries, out, progress).map_err(io::Error::other)?;
+            let done = compile_beside(&self.catalogue, &self.entries, self.earlier(), out, progress);
+            let done = done.map_err(io::Error::other)?;
             compiled = Some(done);
             Ok(format!("snapshot/{version}-{}.snap", done.root))
         })?;
         let compiled = compiled.ok_or_else(|| PublishError::Staged(format!("`{path}` was not written")))?;
         Ok((compiled, path))
+    }
+
+    /// The snapshot in force, most of which will stand in the next one, too.
+    fn earlier(&self) -> Option<Earlier<'_>> {
+        let snapshot = open_snapshot(self.store, self.old.filter(|_| !self.leaves.is_empty())?).ok()?;
+        Some(Earlier::new(snapshot, &self.leaves, self.threads))
     }
 
     fn swap(&self, note: &[u8]) -> Result<(), PublishError> {
