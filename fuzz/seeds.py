@@ -149,6 +149,8 @@ def main():
 
     put("snapshot", b"")
     put("registry", b"")
+    put("proof", b"")
+    put("proof", b"capgate proof v1\nfile trust/1.note 3\nabcpart snapshot/1-ab.snap 20 2\n0 4\nabcd9 2\nef")
 
 
 if __name__ == "__main__":

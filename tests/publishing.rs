@@ -8,25 +8,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use support::{B10167, B10359, NOW, Run, World, capgate, words};
+use support::{B10167, B10359, NOW, Run, World, capgate, profiles, words};
 
 const KEYS: &str = "--key alice.key --registry-key registry.key";
-
-/// Profiles of programs that nobody has, each under an id of its own.
-fn profiles(world: &World, folder: &str, ids: &[String]) {
-    fs::create_dir(world.path(folder)).unwrap();
-    let text = world.read(&format!("profiles.d/{B10167}.toml"));
-    let digest = text.lines().find_map(|line| line.strip_prefix("sha256 = ")).unwrap().to_owned();
-    for (n, id) in ids.iter().enumerate() {
-        let own = format!(
-            "\"{:0>32}{:032x}\"",
-            folder.bytes().map(|b| format!("{b:02x}")).collect::<String>(),
-            n + 1
-        );
-        let text = text.replace(B10167, id).replace(&digest, &own);
-        world.put(&format!("{folder}/{id}.toml"), &text);
-    }
-}
 
 fn verified(world: &World, folder: &str) {
     Run::of(capgate(world.folder.path()).args(["verify", folder, "--root", &world.root, "--now", NOW])).ok();
@@ -129,106 +113,6 @@ fn a_rotation_is_published_too() {
     }
     world.run(&format!("sync public --to registry --now {NOW}")).ok();
     verified(&world, "registry");
-}
-
-/// A site's own registry, with keys of its own, beside the one that it carries over.
-struct Site {
-    root: String,
-}
-
-impl Site {
-    fn new(world: &World) -> Self {
-        for (name, file) in [
-            ("site-root.test", "s-root.key"),
-            ("site-alice.test", "s-alice.key"),
-            ("site.test/gpu", "s-registry.key"),
-        ] {
-            world.run(&format!("keygen {name} --out {file}")).ok();
-        }
-        let made = world.run(&format!(
-            "init site --origin site.test/gpu --root-key s-root.key --publisher s-alice.key --registry-key s-registry.key \
-             --now {NOW}"
-        ));
-        Self { root: made.ok().out.trim().to_owned() }
-    }
-
-    fn run(&self, world: &World, line: &str) -> Run {
-        world.run(&format!("{line} --registry site --root {} --now {NOW}", self.root))
-    }
-
-    fn carry(&self, world: &World, rest: &str) -> Run {
-        self.run(
-            world,
-            &format!("publish --from registry {rest} --key s-alice.key --registry-key s-registry.key"),
-        )
-    }
-}
-
-#[test]
-fn a_site_carries_over_what_upstream_says_and_keeps_its_own() {
-    let world = World::new();
-    world.run(&format!("publish {B10167} {KEYS} --now {NOW}")).ok();
-    let site = Site::new(&world);
-    let nameless = site.carry(&world, "");
-    assert!(nameless.exit == 2 && nameless.err.contains("--from-root sha256:"), "{}", nameless.err);
-    let wrong = site.carry(&world, &format!("--from-root {}", site.root));
-    assert!(wrong.exit == 4 && wrong.err.contains("the first root is sha256:"), "{}", wrong.err);
-    let first = site.carry(&world, &format!("--from-root {}", world.root)).ok();
-    assert!(first.out.starts_with(&format!("carried over {B10167} (log index 0)\n")), "{}", first.out);
-    // The trust was named once.
-    let again = site.carry(&world, "").ok();
-    assert!(again.out.contains("nothing changed"), "{}", again.out);
-    let other = site.carry(&world, &format!("--from-root {}", site.root));
-    assert!(other.exit == 4 && other.err.contains("before, not under"), "{}", other.err);
-
-    // The site publishes its own; upstream publishes another one of the same combination, and one more.
-    profiles(&world, "own", &["own-profile".to_owned()]);
-    site.run(&world, "publish --all --profiles own --key s-alice.key --registry-key s-registry.key").ok();
-    let theirs = world.read("own/own-profile.toml").replace("own-profile", "their-profile");
-    fs::create_dir(world.path("theirs")).unwrap();
-    world.put("theirs/their-profile.toml", &theirs);
-    world.run(&format!("publish --all --profiles theirs {KEYS} --now {NOW}")).ok();
-    world.run(&format!("publish {B10359} {KEYS} --now {NOW}")).ok();
-    let mixed = site.carry(&world, "").ok();
-    assert!(mixed.out.contains(&format!("carried over {B10359}")), "{}", mixed.out);
-    assert!(
-        mixed.err.contains(
-            "`their-profile` was not carried over: `own-profile` is about the same combination here"
-        ),
-        "{}",
-        mixed.err
-    );
-
-    // A revocation upstream ends it here, too.
-    world.run(&format!("revoke {B10167} --reason wrong --severity harmful {KEYS} --now {NOW}")).ok();
-    let revoked = site.carry(&world, "").ok();
-    assert!(revoked.out.contains(&format!("carried over {B10167}")), "{}", revoked.out);
-    let in_force = site.run(&world, "list").ok().out;
-    assert!(
-        in_force.contains(B10359) && in_force.contains("own-profile") && !in_force.contains(B10167),
-        "{in_force}"
-    );
-    let line = ["verify", "site", "--root", &site.root, "--now", NOW];
-    Run::of(capgate(world.folder.path()).args(line)).ok();
-}
-
-#[test]
-fn what_a_thief_signed_upstream_is_revoked_where_it_was_carried_over() {
-    let world = World::new();
-    world.run(&format!("publish {B10167} {KEYS} --now {NOW}")).ok();
-    world.run(&format!("publish {B10359} {KEYS} --now {NOW}")).ok();
-    let site = Site::new(&world);
-    site.carry(&world, &format!("--from-root {}", world.root)).ok();
-    let bob = world.run("keygen bob.test --out bob.key").ok().out;
-    world.run(&format!("trust add-key publisher {} --now {NOW}", bob.trim())).ok();
-    world.run(&format!("trust compromised alice.test --from 1 --now {NOW}")).ok();
-    world.run(&format!("trust sign trust-next.note --key root.key --now {NOW}")).ok();
-    world.run(&format!("trust rotate trust-next.note --registry-key registry.key --now {NOW}")).ok();
-    site.carry(&world, "").ok();
-    let in_force = site.run(&world, "list").ok().out;
-    assert!(in_force.contains(B10167) && !in_force.contains(B10359), "{in_force}");
-    let asked = site.run(&world, "list --revoked").ok().out;
-    assert!(asked.contains(B10359), "{asked}");
 }
 
 #[test]

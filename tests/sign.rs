@@ -158,7 +158,7 @@ fn signatures_that_count_for_nothing_are_refused_or_named() {
     let published = publish(&world, "--note stranger.note").ok();
     assert!(
         published.err.starts_with(
-            "hint: the signature of `eve.test` in `stranger.note` is of no publisher here and counts for nothing\n"
+            "hint: the signature of `eve.test` in `stranger.note` is of no publisher here: it counts for nothing and is left out\n"
         ),
         "{}",
         published.err

@@ -99,6 +99,42 @@ fn two_histories_are_kept_as_evidence() {
     assert_eq!(fs::read(world.path("mirror/snapshot/latest.note")).unwrap(), before, "what was there stays");
     verified(&world, "mirror").ok();
     sync(&world, "").ok();
+
+    // A line that anybody adds makes no other history of it, and no link is followed to keep it.
+    let kept = || fs::read_dir(world.path("mirror/.evidence")).unwrap().count();
+    for n in 0..3 {
+        let line = format!("\u{2014} anybody.test AAAAAAA{n}\n");
+        let note = world.read("old/snapshot/latest.note") + &line;
+        world.put("old/snapshot/latest.note", &note);
+        assert_eq!(world.run(&format!("sync old --to mirror --now {NOW}")).exit, 4);
+        assert_eq!(kept(), 1);
+    }
+    // Where the copy is gone, what was seen of it stays.
+    for part in ["log", "snapshot", "trust"] {
+        fs::remove_dir_all(world.path(&format!("mirror/{part}"))).unwrap();
+    }
+    world.run(&format!("renew --registry-key registry.key --registry old --now {NOW}")).ok();
+    let gone = world.run(&format!("sync old --to mirror --now {NOW}"));
+    assert!(gone.exit == 4 && gone.err.contains("shows different histories"), "{}", gone.err);
+    assert_eq!(kept(), 2);
+    let seen = |folder: fs::DirEntry| fs::read_to_string(folder.path().join("here-seen")).unwrap();
+    let all: Vec<String> =
+        fs::read_dir(world.path("mirror/.evidence")).unwrap().map(|folder| seen(folder.unwrap())).collect();
+    assert!(all.iter().all(|seen| seen.starts_with("log_size = 2\nlog_root = \"sha256:")), "{all:?}");
+    // However many histories somebody signs, 16 are kept.
+    for n in 2..=17 {
+        world.run(&format!("renew --registry-key registry.key --registry old --now {NOW}")).ok();
+        let forked = world.run(&format!("sync old --to mirror --now {NOW}"));
+        assert!(forked.exit == 4 && forked.err.contains("shows different histories"), "{}", forked.err);
+        assert_eq!(forked.err.contains("holds 16 histories already"), n >= 16, "{}", forked.err);
+    }
+    assert_eq!(kept(), 16);
+    fs::remove_dir_all(world.path("mirror/.evidence")).unwrap();
+    fs::create_dir(world.path("victim")).unwrap();
+    std::os::unix::fs::symlink(world.path("victim"), world.path("mirror/.evidence")).unwrap();
+    let linked = world.run(&format!("sync old --to mirror --now {NOW}"));
+    assert!(linked.exit == 4 && linked.err.contains("`.evidence` in it is a link"), "{}", linked.err);
+    assert_eq!(fs::read_dir(world.path("victim")).unwrap().count(), 0);
 }
 
 #[test]

@@ -179,3 +179,41 @@ fn keys_are_named_exactly() {
     assert!(none.err.contains("`--threshold-publisher`"), "{}", none.err);
     assert!(!world.path("trust-next.note").exists(), "nothing is written by an edit that is refused");
 }
+
+#[test]
+fn what_a_compromised_key_takes_along_and_brings_back_is_listed() {
+    let world = World::new();
+    let now = format!("--now {NOW}");
+    let keys = "--registry-key registry.key";
+    world.run(&format!("publish {B10167} --key alice.key {keys} {now}")).ok();
+    // Bob supersedes it, and revokes another one.
+    let bob = world.run("keygen bob.test --out bob.key").ok().out;
+    world.run(&format!("trust add-key publisher {} {now}", bob.trim())).ok();
+    world.run(&format!("trust sign trust-next.note --key root.key {now}")).ok();
+    world.run(&format!("trust rotate trust-next.note {keys} {now}")).ok();
+    std::fs::remove_file(world.path("trust-next.note")).unwrap();
+    let text = world.read(&format!("profiles.d/{B10167}.toml"));
+    let next = format!("id = \"next-one\"\nsupersedes = \"{B10167}\"");
+    std::fs::create_dir(world.path("next")).unwrap();
+    world.put("next/next-one.toml", &text.replace(&format!("id = \"{B10167}\""), &next));
+    world.run(&format!("publish --all --profiles next --key bob.key {keys} {now}")).ok();
+    world.run(&format!("publish {B10359} --key alice.key {keys} {now}")).ok();
+    world.run(&format!("revoke {B10359} --reason wrong --severity harmful --key bob.key {keys} {now}")).ok();
+    let named = world.run(&format!("trust compromised bob.test --from 0 {now}")).ok();
+    assert!(
+        named.err.contains("hint: 2 entries that `bob.test` signed from log index 0 on\n"),
+        "{}",
+        named.err
+    );
+    let lost = "warning: `next-one` will be in force no longer\n";
+    let back = format!("warning: `{B10167}` will be in force again: what superseded it counts no longer\n");
+    assert!(named.err.contains(lost) && named.err.contains(&back), "{}", named.err);
+    assert!(!named.err.contains(B10359), "what was revoked stays so: {}", named.err);
+    std::fs::remove_file(world.path("trust-next.note")).unwrap();
+    let json = world.run(&format!("trust compromised bob.test --from 0 {now} --format json")).ok().json();
+    assert_eq!((&json["lost"][0], &json["back"][0]), (&"next-one".into(), &B10167.into()));
+    world.run(&format!("trust sign trust-next.note --key root.key {now}")).ok();
+    world.run(&format!("trust rotate trust-next.note {keys} {now}")).ok();
+    let listed = world.run(&format!("list {now}")).ok().out;
+    assert!(listed.contains(B10167) && !listed.contains("next-one") && !listed.contains(B10359), "{listed}");
+}

@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
         let again = Request::parse(&Request::encode(request.checkpoint.size, &[], &signed)).unwrap();
         judge(&again, &log, Some(&held)).unwrap();
         let time = jiff::Timestamp::UNIX_EPOCH;
-        let line = parse_answer(witness.cosign(request.note.text(), time).as_bytes()).unwrap();
+        let line = parse_answer(witness.cosign(request.note.text(), time).unwrap().as_bytes()).unwrap();
         let cosigned = with_cosignatures(&signed, &line).unwrap();
         assert_eq!(&cosigned[..signed.len()], signed);
     }

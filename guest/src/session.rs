@@ -9,11 +9,14 @@ use capgate_policy::line::{Circumstances, Line, Stage};
 use capgate_policy::site::{MAX_POLICY, SiteDoubt, SitePolicy};
 use capgate_registry::combination::{Hex, Sha256Digest};
 use capgate_registry::document::{Problem, position};
+use capgate_registry::latest;
+use capgate_registry::log::CHECKPOINT;
 use capgate_registry::merkle::Hash;
 use capgate_registry::proof::{self, Proof};
-use capgate_registry::reader::{Anchor, Reader, Seen};
+use capgate_registry::reader::{Anchor, Reader, Seen, trust_path, version_floor};
 use capgate_registry::record::{Doubt, Lookup, View};
 use capgate_registry::seen;
+use capgate_registry::store::Store;
 use capgate_registry::witness::Quorum;
 use jiff::Timestamp;
 
@@ -51,8 +54,9 @@ impl State {
         let registry = read_pin(prefix).and_then(|pin| {
             let seen = seen.clone()?.unwrap_or_default();
             let anchor = Anchor { pin, seen, now };
-            match Reader::open_witnessed(&prefix.registry(), &anchor, demand) {
-                Err(missing @ Doubt::Missing(_)) => {
+            let registry = prefix.registry();
+            match Reader::open_witnessed(&registry, &anchor, demand) {
+                Err(missing @ Doubt::Missing(_)) if was_never_there(&registry) => {
                     read_proof(prefix, &anchor, demand).unwrap_or(Err(missing))
                 }
                 opened => opened,
@@ -63,7 +67,7 @@ impl State {
         let seen = seen
             .ok()
             .flatten()
-            .and_then(|seen| Some(decide::Seen { version: seen.version, time: seen.time? }));
+            .and_then(|seen| Some(decide::Seen { version: floor(&seen, &registry), time: seen.time? }));
         Self { registry, site, host, seen, log }
     }
 
@@ -90,6 +94,20 @@ impl State {
             seen: self.seen,
         })
     }
+}
+
+/// The lowest version that is no rollback, as the registry itself was judged.
+fn floor(seen: &Seen, registry: &Result<Reader, Doubt>) -> u64 {
+    match registry {
+        Ok(reader) => version_floor(seen, reader.chain(), reader.latest()),
+        Err(_) => seen.version,
+    }
+}
+
+/// A registry of which a part is lost is damaged, and is not passed over for an older proof.
+fn was_never_there(registry: &dyn Store) -> bool {
+    let parts = [latest::PATH, CHECKPOINT, &trust_path(1)];
+    parts.iter().all(|part| registry.open(part).is_err_and(|e| e.is_not_found()))
 }
 
 /// Where no registry is installed, a proof may answer for one program, under the same rules.

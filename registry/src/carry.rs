@@ -4,12 +4,13 @@
 //! would sign a profile that somebody sent them. It goes in the order of the other log, superseded profiles included, so
 //! that what supersedes or revokes them has something to refer to.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::latest::Latest;
 use crate::log::{LogError, LogReader};
+use crate::merkle::Hash;
 use crate::note::{self, Kind, Note};
-use crate::profile::{ProfileId, Revocation, SCHEMA, Severity};
+use crate::profile::{Profile, ProfileId, SCHEMA, Severity};
 use crate::snapshot::{CatalogueError, Change, Standing};
 use crate::store::Store;
 use crate::trust::Chain;
@@ -39,12 +40,34 @@ pub struct Carried {
     pub kind: Kind,
     /// Its body.
     pub toml: String,
+    /// The profile that it supersedes.
+    pub supersedes: Option<ProfileId>,
 }
 
-/// Which ids a log has published, and which of them it has revoked.
+/// One document that is not carried over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// What it publishes or revokes.
+    pub id: ProfileId,
+    /// A profile or a revocation.
+    pub kind: Kind,
+    /// Why not.
+    pub why: String,
+}
+
+/// What is to be signed here, and what cannot be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Revocations of what stands here first, then everything else in the order of the other log.
+    pub carried: Vec<Carried>,
+    /// What speaks of a profile that is another one here.
+    pub left: Vec<Left>,
+}
+
+/// Which ids a log has published, with what body, and which of them it has revoked.
 #[derive(Debug, Default)]
 pub struct Known {
-    published: HashSet<ProfileId>,
+    published: HashMap<ProfileId, Hash>,
     revoked: HashSet<ProfileId>,
 }
 
@@ -52,13 +75,14 @@ impl Known {
     /// Of the log that `latest` commits.
     pub fn read(store: &dyn Store, chain: &Chain, latest: &Latest) -> Result<Self, CarryError> {
         let mut known = Self::default();
-        each(store, chain, latest, &mut |change, counts, _| {
-            if counts {
-                match change {
-                    Change::Profile(profile) => known.published.insert(profile.id),
-                    Change::Revocation(revocation) => known.revoked.insert(revocation.revokes),
-                };
+        each(store, chain, latest, &mut |change, counts, body| match change {
+            Change::Profile(profile) if counts => {
+                known.published.insert(profile.id, Hash::of(body.as_bytes()));
             }
+            Change::Revocation(revocation) if counts => {
+                known.revoked.insert(revocation.revokes);
+            }
+            _ => {}
         })?;
         Ok(known)
     }
@@ -66,35 +90,90 @@ impl Known {
 
 /// What the registry in `store`, which was verified, says beyond `known`.
 ///
-/// A profile that was carried over and whose key was found to be in foreign hands since is revoked.
+/// An id with another body here is another profile: what is said there about it is not said here. A profile that was
+/// carried over and whose key was found to be in foreign hands since is revoked, unless another publisher stands by it.
 pub fn carry(
     store: &dyn Store,
     chain: &Chain,
     latest: &Latest,
     known: &Known,
-) -> Result<Vec<Carried>, CarryError> {
-    let mut found: Vec<Carried> = Vec::new();
-    let mut here: HashSet<ProfileId> = known.published.clone();
+) -> Result<Selection, CarryError> {
+    let mut theirs =
+        Theirs { known, counting: HashMap::new(), void: Vec::new(), found: Selection::default() };
     let mut revoked: HashSet<ProfileId> = known.revoked.clone();
     each(store, chain, latest, &mut |change, counts, body| match change {
-        Change::Profile(profile) if counts => {
-            if here.insert(profile.id.clone()) {
-                found.push(Carried { id: profile.id, kind: Kind::Profile, toml: body.to_owned() });
-            }
-        }
-        Change::Profile(profile) => {
-            if known.published.contains(&profile.id) && revoked.insert(profile.id.clone()) {
-                let toml = revocation_of(&profile.id);
-                found.push(Carried { id: profile.id, kind: Kind::Revocation, toml });
-            }
-        }
-        Change::Revocation(Revocation { revokes, .. }) => {
-            if counts && here.contains(&revokes) && revoked.insert(revokes.clone()) {
-                found.push(Carried { id: revokes, kind: Kind::Revocation, toml: body.to_owned() });
+        Change::Profile(profile) if counts => theirs.profile(*profile, body),
+        Change::Profile(profile) => theirs.void.push((profile.id, Hash::of(body.as_bytes()))),
+        Change::Revocation(revocation) => {
+            if counts && revoked.insert(revocation.revokes.clone()) {
+                theirs.revocation(revocation.revokes, body);
             }
         }
     })?;
+    let Theirs { counting, void, mut found, .. } = theirs;
+    for (id, body) in void {
+        let stands = |bodies: &HashMap<ProfileId, Hash>| bodies.get(&id) == Some(&body);
+        if stands(&known.published) && !stands(&counting) && revoked.insert(id.clone()) {
+            let toml = revocation_of(&id);
+            found.carried.push(Carried { id, kind: Kind::Revocation, toml, supersedes: None });
+        }
+    }
+    // Whatever becomes of the rest, these hold.
+    found.carried.sort_by_key(|one| one.kind != Kind::Revocation || !known.published.contains_key(&one.id));
     Ok(found)
+}
+
+/// The other log as far as it was read.
+struct Theirs<'k> {
+    known: &'k Known,
+    /// Profiles that count there.
+    counting: HashMap<ProfileId, Hash>,
+    /// Those that count no longer.
+    void: Vec<(ProfileId, Hash)>,
+    found: Selection,
+}
+
+impl Theirs<'_> {
+    /// Tells whether the profile of that id here is one that was never theirs.
+    fn is_own(&self, id: &ProfileId) -> bool {
+        self.known.published.get(id).is_some_and(|here| {
+            self.counting.get(id) != Some(here)
+                && !self.void.iter().any(|(other, body)| other == id && body == here)
+        })
+    }
+
+    fn profile(&mut self, profile: Profile, body: &str) {
+        let Profile { id, supersedes, .. } = profile;
+        let digest = Hash::of(body.as_bytes());
+        self.counting.insert(id.clone(), digest);
+        match (self.known.published.get(&id), &supersedes) {
+            (Some(here), _) if *here == digest => {}
+            (Some(_), _) => self.leave(id, Kind::Profile, "that id has other content here".to_owned()),
+            (None, Some(earlier)) if self.is_own(earlier) => {
+                let why = format!("it supersedes `{earlier}`, which has other content here");
+                self.leave(id, Kind::Profile, why);
+            }
+            (None, _) => {
+                let toml = body.to_owned();
+                self.found.carried.push(Carried { id, kind: Kind::Profile, toml, supersedes });
+            }
+        }
+    }
+
+    fn revocation(&mut self, id: ProfileId, body: &str) {
+        if self.is_own(&id) {
+            return self.leave(id, Kind::Revocation, "that id has other content here".to_owned());
+        }
+        // What counted nowhere was never carried over.
+        if self.counting.contains_key(&id) || self.known.published.contains_key(&id) {
+            let toml = body.to_owned();
+            self.found.carried.push(Carried { id, kind: Kind::Revocation, toml, supersedes: None });
+        }
+    }
+
+    fn leave(&mut self, id: ProfileId, kind: Kind, why: String) {
+        self.found.left.push(Left { id, kind, why });
+    }
 }
 
 fn revocation_of(id: &ProfileId) -> String {
@@ -120,7 +199,7 @@ fn each(
         let standing = Standing::of(&entry, index, chain).map_err(wrong)?;
         let kind = if matches!(change, Change::Profile(_)) { Kind::Profile } else { Kind::Revocation };
         let body = note::body(note.text(), kind, chain.origin()).map_err(|e| wrong(e.to_string()))?;
-        take(change, standing == Standing::Counts, body);
+        take(change, standing.counts(), body);
     }
     Ok(())
 }

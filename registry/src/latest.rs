@@ -11,6 +11,12 @@ pub const PATH: &str = "snapshot/latest.note";
 /// Largest note that is read, in bytes.
 pub const MAX_BYTES: u64 = 16 * 1024;
 
+/// The last version that there can be: the largest number in TOML.
+pub const LAST_VERSION: u64 = i64::MAX as u64;
+/// More than this many versions nobody publishes: one a second for 285 million years. A version above it was signed by a
+/// thief.
+pub const PLAUSIBLE_VERSION: u64 = 1 << 53;
+
 /// What `latest.note` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Latest {

@@ -130,8 +130,9 @@ pub fn judge_age(latest: &Latest, chain: &Chain, anchor: &Anchor) -> Result<(), 
         let what = format!("trust version {} after trust version {}", chain.current().version, seen.trust);
         return Err(Doubt::Rollback(what));
     }
-    if latest.version < seen.version {
-        let what = format!("version {} after version {}", latest.version, seen.version);
+    let floor = version_floor(&seen, chain, latest);
+    if latest.version < floor {
+        let what = format!("version {} after version {floor}", latest.version);
         return Err(Doubt::Rollback(what));
     }
     let other_log = seen.log_root.is_some_and(|root| root != latest.log_root);
@@ -140,7 +141,7 @@ pub fn judge_age(latest: &Latest, chain: &Chain, anchor: &Anchor) -> Result<(), 
             format!("a log of {} entries is not the one of {} that was seen", latest.log_size, seen.log_size);
         return Err(Doubt::Rollback(what));
     }
-    if latest.version == seen.version && seen.root.is_some_and(|root| root != latest.root) {
+    if latest.version == floor && seen.root.is_some_and(|root| root != latest.root) {
         return Err(Doubt::Rollback(format!("version {} exists with two contents", latest.version)));
     }
     if chain.current().expires <= now {
@@ -152,6 +153,13 @@ pub fn judge_age(latest: &Latest, chain: &Chain, anchor: &Anchor) -> Result<(), 
         return Err(Doubt::Expired(format!("{what}; its maintainer must run `capgate renew`")));
     }
     Ok(())
+}
+
+/// The lowest version that is no rollback: the one that was seen, unless a registry key was taken out since. See
+/// [`Chain::registry_epoch`]. The log and the trust never go back all the same.
+pub fn version_floor(seen: &Seen, chain: &Chain, latest: &Latest) -> u64 {
+    let is_later = seen.trust > 0 && chain.registry_epoch(latest.trust) > chain.registry_epoch(seen.trust);
+    if is_later { 0 } else { seen.version }
 }
 
 impl Reader {
@@ -288,7 +296,7 @@ impl Reader {
         let what = format!("the revocation at log index {index}");
         self.check_index(index, &what)?;
         let note = Note::parse(bytes).map_err(|e| note_doubt(&what, &e))?;
-        self.chain.publishers_at(index).verify_any(&note).map_err(|e| note_doubt(&what, &e))?;
+        self.chain.publishers_then(index).verify_any(&note).map_err(|e| note_doubt(&what, &e))?;
         match Change::read(&note, self.chain.origin()) {
             Ok(Change::Revocation(revocation)) if revocation.revokes == profile.id => Ok(revocation),
             Ok(_) => Err(Doubt::Corrupt(format!("{what} revokes something else"))),

@@ -13,10 +13,11 @@ mod support;
 
 use capgate_registry::keys::SigningKey;
 use capgate_registry::note::{self, Kind};
-use capgate_registry::profile::Profile;
+use capgate_registry::profile::{Profile, Severity};
 use capgate_registry::publish::{self, LIFE, PublishError, RotateError, Terms};
 use capgate_registry::reader::{Anchor, Reader, Seen, read_chain};
 use capgate_registry::record::{Doubt, Lookup};
+use capgate_registry::snapshot::CatalogueError;
 use capgate_registry::store::StoreError;
 use capgate_registry::trust::{Chain, Compromised, Role, Trust, TrustError};
 use support::{Memory, ORIGIN, World, first_key, key, origin, profile, profile_with, start, time};
@@ -210,11 +211,11 @@ fn a_compromised_key_counts_no_longer_from_the_index_that_is_named() {
 }
 
 #[test]
-fn what_a_thief_superseded_or_revoked_is_back_and_later_entries_hold() {
+fn what_a_thief_superseded_is_back_and_what_was_revoked_is_not() {
     let mut world = World::new();
     world.publish(&[world.sign(&profile("honest-one", 1)), world.sign(&profile("honest-two", 2))]).unwrap();
     let evil = profile_with("evil-one", 1, "supersedes = \"honest-one\"");
-    world.publish(&[world.sign(&evil), world.revocation("honest-two", "harmful")]).unwrap();
+    world.publish(&[world.sign(&evil), world.revocation("honest-two", "withdrawn")]).unwrap();
     assert_eq!(world.live(&profile("honest-two", 2)), [""; 0]);
     // In good faith somebody revokes the thief's profile before it is known whose it is.
     let honest = key("honest.test", 55);
@@ -222,6 +223,8 @@ fn what_a_thief_superseded_or_revoked_is_back_and_later_entries_hold() {
     let both = Trust { publisher: role(1, &[&stolen, &world.publisher]), ..draft(&world) };
     rotate(&world, &world.store, &signed(&both, &[&root()]), &world.registry).unwrap();
     world.publish(&[world.revocation("evil-one", "harmful")]).unwrap();
+    let again = world.publish(&[world.revocation("honest-two", "harmful")]);
+    assert!(matches!(again, Err(PublishError::Catalogue(CatalogueError::Gone(_)))), "{again:?}");
     let next = Trust {
         publisher: role(1, &[&world.publisher]),
         compromised: vec![compromised(&stolen, 2)],
@@ -229,12 +232,53 @@ fn what_a_thief_superseded_or_revoked_is_back_and_later_entries_hold() {
     };
     rotate(&world, &world.store, &signed(&next, &[&root()]), &world.registry).unwrap();
     assert_eq!(world.live(&profile("honest-one", 1)), ["honest-one"]);
-    assert_eq!(world.live(&profile("honest-two", 2)), ["honest-two"]);
+    // Nobody can tell whether its owner or the thief revoked it.
+    let severity = |world: &World| {
+        let record = world.open().unwrap().lookup(&first_key(&profile("honest-two", 2))).unwrap().unwrap();
+        record.published[0].revoked.as_ref().unwrap().severity
+    };
+    assert_eq!(severity(&world), Severity::Withdrawn);
+    let report = world.verify();
+    assert_eq!(report.faults, []);
+    let stands =
+        |note: &&String| note.starts_with("entry 3 stands, since it revokes: `publisher.test` signed it");
+    assert_eq!(report.notes.iter().filter(stands).count(), 1, "{:?}", report.notes);
+    // Whoever counts may say it in their own words, once.
+    world.publish(&[world.revocation("honest-two", "harmful")]).unwrap();
+    assert_eq!(severity(&world), Severity::Harmful);
+    let again = world.publish(&[world.revocation("honest-two", "withdrawn")]);
+    assert!(matches!(again, Err(PublishError::Catalogue(CatalogueError::Gone(_)))), "{again:?}");
     assert_eq!(world.verify().faults, []);
-    // A revocation that counts ends it for good.
-    world.publish(&[world.revocation("honest-two", "withdrawn")]).unwrap();
-    assert_eq!(world.live(&profile("honest-two", 2)), [""; 0]);
+}
+
+#[test]
+fn attack_a_key_that_is_named_from_the_first_index_on_brings_back_nothing_that_it_revoked() {
+    let mut world = World::new();
+    let honest = key("honest.test", 55);
+    let both = Trust { publisher: role(1, &[&world.publisher, &honest]), ..draft(&world) };
+    rotate(&world, &world.store, &signed(&both, &[&root()]), &world.registry).unwrap();
+    let lost = std::mem::replace(&mut world.publisher, honest);
+    world.publish(&[world.sign(&profile("harmful-one", 1))]).unwrap();
+    let honest = std::mem::replace(&mut world.publisher, lost);
+    world.publish(&[world.revocation("harmful-one", "harmful")]).unwrap();
+    let lost = std::mem::replace(&mut world.publisher, honest);
+    let next = Trust {
+        publisher: role(1, &[&world.publisher]),
+        compromised: vec![compromised(&lost, 0)],
+        ..draft(&world)
+    };
+    rotate(&world, &world.store, &signed(&next, &[&root()]), &world.registry).unwrap();
+    assert_eq!(world.live(&profile("harmful-one", 1)), [""; 0]);
     assert_eq!(world.verify().faults, []);
+    // A copy that follows says so, too, and from now on the key revokes nothing.
+    let copy = Memory::default();
+    let threads = std::num::NonZero::<usize>::MIN;
+    capgate_registry::sync::sync(&world.store, &copy, &world.anchor(), threads, &mut |_, _| {}).unwrap();
+    assert_eq!(world.verify_store(&copy).faults, []);
+    world.publish(&[world.sign(&profile("sound-one", 2))]).unwrap();
+    world.publisher = lost;
+    let refused = world.publish(&[world.revocation("sound-one", "harmful")]);
+    assert!(matches!(refused, Err(PublishError::Note { .. })), "{refused:?}");
 }
 
 #[test]
@@ -260,6 +304,26 @@ fn attack_an_old_snapshot_does_not_bring_back_what_a_thief_signed() {
     // A record that was compiled before stands in no snapshot after; put there by the registry key, it is refused.
     let profile = Profile::parse(profile("stolen-one", 1).as_bytes()).unwrap();
     assert!(world.open().unwrap().lookup(&profile.keys()[0]).unwrap().is_none());
+}
+
+#[test]
+fn a_version_that_ended_or_is_still_to_come_is_not_put_in_force() {
+    let world = World::new();
+    let ended = Trust { expires: world.now, ..draft(&world) };
+    let ended = Trust { issued: time("2026-11-01T00:00:00Z"), ..ended };
+    let to_come = Trust { issued: time("2026-12-02T00:00:00Z"), ..draft(&world) };
+    for version in [ended, to_come] {
+        let refused = rotate(&world, &world.store, &signed(&version, &[&root()]), &world.registry);
+        assert!(matches!(refused, Err(RotateError::NotNow { version: 2, .. })), "{refused:?}");
+        assert!(!world.store.files.borrow().contains_key("trust/2.note"));
+    }
+    // Put there all the same, `verify` says that no reader believes it.
+    let to_come = Trust { issued: time("2026-12-02T00:00:00Z"), ..draft(&world) };
+    world.store.set("trust/2.note", signed(&to_come, &[&root()]));
+    world.publish_to(&world.store, &[], true).unwrap();
+    let report = world.verify();
+    assert!(report.is_ahead(world.now) && !report.is_ahead(time("2026-12-02T00:00:00Z")), "{report:?}");
+    assert!(matches!(world.open(), Err(Doubt::ClockBehind(_))));
 }
 
 #[test]

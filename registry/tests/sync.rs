@@ -421,6 +421,17 @@ fn a_damaged_copy_is_made_anew() {
         assert!(done.changed, "{path}");
         is_sound(&world, &damaged);
     }
+    // Within a tile, where no peak of the tree is.
+    let damaged = copy.copy();
+    let mut tile = damaged.get("log/tile/0/000");
+    tile[700] ^= 1;
+    damaged.set("log/tile/0/000", tile);
+    assert!(world.verify_store(&damaged).faults.len() == 1);
+    let renewed = world.store.copy();
+    world.publish_to(&renewed, &[], true).unwrap();
+    let done = follow(&world, &renewed, &damaged).unwrap();
+    assert!(done.repaired, "{done:?}");
+    is_sound(&world, &damaged);
     let bundle = "log/tile/entries/000";
     let mut bytes = copy.get(bundle);
     bytes[700] ^= 1;

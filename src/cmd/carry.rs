@@ -3,14 +3,14 @@
 //! A copy of the other registry is kept in the hidden part of this one's folder, by the digest of its first root: it
 //! remembers what was verified, so that the other one cannot turn time back either.
 
-use std::fs;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use capgate_registry::carry::{Carried, Known, carry};
+use capgate_registry::carry::{Carried, Known, Left, Selection, carry};
 use capgate_registry::keys::SigningKey;
 use capgate_registry::merkle::Hash;
 use capgate_registry::note::{self, Kind};
-use capgate_registry::profile::{Profile, ProfileId};
 use capgate_registry::publish::{Publication, PublishError};
 use capgate_registry::reader::{Anchor, read_chain, read_latest};
 use capgate_registry::sync::sync;
@@ -21,9 +21,10 @@ use super::sync::memory;
 use super::{keys, opened, witness};
 use crate::cli::PublishArgs;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::ui::{Ui, count, progress};
+use crate::ui::{Ui, progress};
 use crate::world::file;
 use crate::world::folder::Folder;
+use crate::world::place::Place;
 use crate::world::source::Source;
 use crate::world::threads;
 
@@ -39,18 +40,20 @@ pub fn run(ui: &Ui, args: &PublishArgs, from: &str) -> Outcome {
     let pin = pin(&plan, from, args.from_root)?;
     let copy = follow(&plan, from, pin)?;
     remember_pin(&plan, from, pin)?;
-    let carried = collect(&plan, &copy, pin)?;
+    let Selection { carried, mut left } = collect(&plan, &copy, pin)?;
     let mut notes = Vec::new();
     for one in &carried {
         let text = note::compose(one.kind, plan.chain.origin(), &one.toml);
         let note = text.and_then(|text| note::sign(&text, &signers));
         notes.push(note.map_err(|e| keys::not_signed(&format!("`{}`", one.id), &e))?);
     }
-    let (done, left) = publish(ui, &mut plan, args, carried, notes)?;
+    let (done, more) = publish(ui, &mut plan, args, &carried, &notes)?;
+    left.extend(more);
     opened::warn_of_expiry(ui, &done.latest, plan.now, &args.registry.registry);
     opened::warn_of_trust(ui, plan.chain.current(), plan.now);
-    for (id, why) in &left {
-        ui.warn(format!("`{id}` was not carried over: {why}"));
+    for Left { id, kind, why } in &left {
+        let what = if *kind == Kind::Profile { "" } else { "the revocation of " };
+        ui.warn(format!("{what}`{id}` was not carried over: {why}"));
     }
     Report::new(&done).say(ui, "carried over");
     witness::after(ui, &mut plan, &args.asked)?;
@@ -59,8 +62,8 @@ pub fn run(ui: &Ui, args: &PublishArgs, from: &str) -> Outcome {
 
 /// The trust of the other registry is named once; from then on its address says which it is.
 fn pin(plan: &Plan, from: &str, named: Option<Hash>) -> Result<Hash, Failure> {
-    let path = place(plan, from);
-    let known = match file::read(&path, MAX_PIN) {
+    let path = copies(plan)?.join(name_of(from));
+    let known = match file::read_shared(&path, MAX_PIN) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).trim().parse::<Hash>().ok(),
         Err(_) => None,
     };
@@ -77,16 +80,23 @@ fn pin(plan: &Plan, from: &str, named: Option<Hash>) -> Result<Hash, Failure> {
     }
 }
 
-fn copies(plan: &Plan) -> PathBuf {
-    plan.path().join(COPIES)
+/// The folder of the copies, which is made where there is none. A link in its place is not followed.
+fn copies(plan: &Plan) -> Result<PathBuf, Failure> {
+    let made = Place::open(plan.path()).and_then(|place| place.within(OsStr::new(COPIES)));
+    made.map_err(|e| unusable(plan.path(), &e))?;
+    Ok(plan.path().join(COPIES))
 }
 
-fn place(plan: &Plan, from: &str) -> PathBuf {
-    copies(plan).join(format!("{}.root", Hash::of(from.as_bytes())))
+fn unusable(path: &Path, e: &io::Error) -> Failure {
+    Failure::failed(format!("the folder `{}` cannot be used: {e}", path.display()))
+}
+
+fn name_of(from: &str) -> String {
+    format!("{}.root", Hash::of(from.as_bytes()))
 }
 
 fn remember_pin(plan: &Plan, from: &str, pin: Hash) -> Result<(), Failure> {
-    let path = place(plan, from);
+    let path = copies(plan)?.join(name_of(from));
     if path.exists() {
         return Ok(());
     }
@@ -96,9 +106,10 @@ fn remember_pin(plan: &Plan, from: &str, pin: Hash) -> Result<(), Failure> {
 
 /// Brings the copy of the other registry up to date.
 fn follow(plan: &Plan, from: &str, pin: Hash) -> Result<Folder, Failure> {
-    let path = copies(plan).join(pin.to_string());
-    fs::create_dir_all(&path)
-        .map_err(|e| Failure::failed(format!("the folder `{}` cannot be made: {e}", path.display())))?;
+    let all = copies(plan)?;
+    let path = all.join(pin.to_string());
+    let made = Place::open(&all).and_then(|place| place.within(OsStr::new(&pin.to_string())));
+    made.map_err(|e| unusable(&all, &e))?;
     let copy = Folder::new(&path);
     let _lock = opened::lock(&copy)?;
     let source = Source::open(from)?;
@@ -111,7 +122,7 @@ fn follow(plan: &Plan, from: &str, pin: Hash) -> Result<Folder, Failure> {
     Ok(copy)
 }
 
-fn collect(plan: &Plan, copy: &Folder, pin: Hash) -> Result<Vec<Carried>, Failure> {
+fn collect(plan: &Plan, copy: &Folder, pin: Hash) -> Result<Selection, Failure> {
     let doubted = |doubt| opened::doubted(&doubt, copy.root());
     let there = read_chain(copy, &pin, None).map_err(doubted)?;
     if there.origin() == plan.chain.origin() {
@@ -126,47 +137,27 @@ fn collect(plan: &Plan, copy: &Folder, pin: Hash) -> Result<Vec<Carried>, Failur
     carry(copy, &there, &latest, &known).map_err(failed)
 }
 
-/// Publishes what fits. What this registry says otherwise stays its own, and is named.
-#[allow(clippy::type_complexity, reason = "the second part is named where it is used")]
+/// Publishes what fits. What this registry says otherwise stays its own, and is named, with what refers to it.
 fn publish(
     ui: &Ui,
     plan: &mut Plan,
     args: &PublishArgs,
-    mut carried: Vec<Carried>,
-    mut notes: Vec<Vec<u8>>,
-) -> Result<(Publication, Vec<(String, String)>), Failure> {
-    let mut left = Vec::new();
+    carried: &[Carried],
+    notes: &[Vec<u8>],
+) -> Result<(Publication, Vec<Left>), Failure> {
     let keys = plan.registry_keys(&args.signing.registry_key)?;
     let terms = args.signing.terms(&keys, plan.now, threads());
-    loop {
-        let (id, why) = match plan.try_publish(ui, &notes, &terms)? {
-            Ok(done) => return Ok((done, left)),
-            Err(e) => match &e {
-                PublishError::Conflict { id, other } => {
-                    (id.clone(), format!("`{other}` is about the same combination here"))
-                }
-                PublishError::OtherBytes(id) => (id.clone(), "that id has other content here".to_owned()),
-                _ => return Err(opened::not_published(&e, plan.path())),
-            },
-        };
-        // What refers to it goes with it.
-        let goes = |one: &Carried| one.id == id || (one.kind == Kind::Profile && supersedes(&one.toml, &id));
-        let keep: Vec<bool> = carried.iter().map(|one| !goes(one)).collect();
-        left.push((id.to_string(), why));
-        let before = carried.len();
-        let mut kept = keep.iter();
-        carried.retain(|_| kept.next().copied().unwrap_or(true));
-        let mut kept = keep.iter();
-        notes.retain(|_| kept.next().copied().unwrap_or(true));
-        if carried.len() == before {
-            return Err(Failure::invalid(format!(
-                "{} cannot be carried over",
-                count(notes.len(), "document")
-            )));
-        }
-    }
+    let (done, left) = plan.publish_what_fits(ui, notes, &terms)?;
+    let named = |(position, refused): &(usize, PublishError)| {
+        carried.get(*position).map(|one| Left { id: one.id.clone(), kind: one.kind, why: why_not(refused) })
+    };
+    Ok((done, left.iter().filter_map(named).collect()))
 }
 
-fn supersedes(toml: &str, id: &ProfileId) -> bool {
-    Profile::parse(toml.as_bytes()).is_ok_and(|profile| profile.supersedes.as_ref() == Some(id))
+fn why_not(refused: &PublishError) -> String {
+    match refused {
+        PublishError::Conflict { other, .. } => format!("`{other}` is about the same combination here"),
+        PublishError::OtherBytes(_) => "that id has other content here".to_owned(),
+        refused => refused.to_string(),
+    }
 }

@@ -82,7 +82,7 @@ fn changes(plan: &Plan, tell: &mut dyn FnMut(u64, Change, bool)) {
     for (index, entry) in (0..).zip(reader.entries(0..latest.log_size)) {
         let Some(note) = entry.ok().and_then(|entry| Note::parse(&entry).ok()) else { continue };
         let Ok(change) = Change::read(&note, plan.chain.origin()) else { continue };
-        let counts = change.counts(&note, &plan.chain.publishers_at(index));
+        let counts = change.counts(&note, &plan.chain, index);
         tell(index, change, counts);
     }
 }

@@ -139,7 +139,7 @@ impl Noted {
         for line in note.unknown_signers(&role.keys) {
             let (name, file) = (line.name(), &self.linted.name);
             ui.hint(format!(
-                "the signature of `{name}` in `{file}` is of no publisher here and counts for nothing"
+                "the signature of `{name}` in `{file}` is of no publisher here: it counts for nothing and is left out"
             ));
         }
     }

@@ -103,6 +103,16 @@ pub fn doubted(doubt: &Doubt, registry: &Path) -> Failure {
     }
 }
 
+/// The same about a registry that is read from elsewhere, where nobody can make one from here.
+pub fn doubted_at(doubt: &Doubt, source: &str) -> Failure {
+    let message = format!("{source}: {doubt}");
+    match doubt {
+        Doubt::Missing(_) => Failure::failed(message)
+            .help("compare the address with the one that its maintainers publish, or try again later"),
+        doubt => Failure { message, ..doubted(doubt, source.as_ref()) },
+    }
+}
+
 /// The lock of a registry.
 pub fn lock(folder: &Folder) -> Result<Lock, Failure> {
     folder.lock(PATIENCE).map_err(|e| match e {
@@ -122,6 +132,9 @@ pub fn not_published(error: &PublishError, registry: &Path) -> Failure {
             Failure::failed(message).help("give more keys with `--key` or `--registry-key`")
         }
         PublishError::Note { source: NoteError::Sign(_), .. } => Failure::failed(message),
+        PublishError::LastVersion(_) => Failure::invalid(message).help(
+            "take that key out with `capgate trust remove-key`: versions begin anew with the rotation (docs/maintaining.md)",
+        ),
         PublishError::ClockBehind { .. } => Failure::failed(message).help("set the clock of this machine"),
         PublishError::Exists(_) => Failure::failed(message)
             .help("choose another folder, or put profiles into this one with `capgate publish`"),

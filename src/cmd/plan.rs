@@ -142,11 +142,30 @@ impl Plan {
         notes: &[Vec<u8>],
         terms: &Terms<'_>,
     ) -> Result<Result<Publication, PublishError>, Failure> {
+        self.publish_with(ui, |store, root, progress| publish::publish(store, root, notes, terms, progress))
+    }
+
+    /// Publishes those of the notes that fit, and returns the position of each other one, with the reason.
+    pub fn publish_what_fits(
+        &mut self,
+        ui: &Ui,
+        notes: &[Vec<u8>],
+        terms: &Terms<'_>,
+    ) -> Result<(Publication, Vec<(usize, PublishError)>), Failure> {
+        let done = self.publish_with(ui, |store, root, progress| {
+            publish::publish_what_fits(store, root, notes, terms, progress)
+        })?;
+        done.map_err(|e| opened::not_published(&e, &self.path))
+    }
+
+    fn publish_with<T>(
+        &mut self,
+        ui: &Ui,
+        work: impl Fn(&dyn StoreMut, &Hash, &mut dyn FnMut(u64)) -> Result<T, PublishError>,
+    ) -> Result<Result<T, PublishError>, Failure> {
         let bar = progress::counter("records compiled:");
         let root = self.root;
-        let done = self.commit(ui, |store| {
-            publish::publish(store, &root, notes, terms, &mut |done| bar.set_position(done))
-        });
+        let done = self.commit(ui, |store| work(store, &root, &mut |done| bar.set_position(done)));
         bar.finish_and_clear();
         match done {
             Ok(done) => Ok(Ok(done)),
@@ -200,11 +219,14 @@ impl Plan {
         let done = loop {
             let held = to.lock()?;
             let base = self.base(to);
-            let done = base.map(|base| work(&Layered::new(to.store(), &self.folder, base)));
+            let done = base.clone().map(|base| work(&Layered::new(to.store(), &self.folder, base)));
             drop(held);
             tried += 1;
+            let has_moved = || base.as_ref().is_some_and(|base| has_moved(to, base.as_deref()));
             match done {
-                Some(Err(e)) if !e.is_conflict() || tried == ATTEMPTS => return Err(NotDone::Refused(e)),
+                Some(Err(e)) if tried == ATTEMPTS || !(e.is_conflict() || has_moved()) => {
+                    return Err(NotDone::Refused(e));
+                }
                 Some(Ok(done)) => break done,
                 None if tried == ATTEMPTS => {
                     let message =
@@ -228,6 +250,12 @@ impl Plan {
         }
         Ok(done)
     }
+}
+
+/// Tells whether somebody published on top of what was to be built on: then whatever failed may be due to that, since files
+/// that an earlier publication staged are taken away by the next.
+fn has_moved(to: &Published, base: Option<&[u8]>) -> bool {
+    to.store().read(latest::PATH, latest::MAX_BYTES).is_ok_and(|now| Some(now.as_slice()) != base)
 }
 
 /// The time at which a registry is judged that is about to be changed: one that expired is renewed by that, and must all

@@ -7,7 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use capgate_registry::merkle::Hash;
-use capgate_registry::reader::{Seen, read_latest};
+use capgate_registry::reader::{Seen, read_latest, version_floor};
 use capgate_registry::trust::Chain;
 
 use super::sync::memory;
@@ -32,7 +32,7 @@ pub fn refuse_older(root: &Hash, folder: &Folder, chain: &Chain) -> Result<(), F
     let seen = memory::of_file(&path)?;
     // What else is wrong with it is said by whoever changes it.
     let Ok(found) = read_latest(folder, chain) else { return Ok(()) };
-    let shorter = found.version < seen.version || found.log_size < seen.log_size;
+    let shorter = found.version < version_floor(&seen, chain, &found) || found.log_size < seen.log_size;
     let other = found.log_size == seen.log_size && seen.log_root.is_some_and(|root| root != found.log_root);
     if !shorter && !other {
         return Ok(());
@@ -60,7 +60,7 @@ pub fn remember(ui: &Ui, root: &Hash, folder: &Folder, chain: &Chain) {
         root: Some(latest.root),
         log_size: latest.log_size,
         log_root: Some(latest.log_root),
-        trust: chain.current().version,
+        trust: latest.trust,
         time: Some(latest.issued),
     };
     let written =

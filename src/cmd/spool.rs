@@ -23,6 +23,9 @@ const PIECE: usize = 1 << 20;
 /// Most bytes of any other file: a bundle of the longest entries.
 const CAP: u64 = TILE_WIDTH * (MAX_ENTRY as u64 + 2);
 
+/// How often it is fetched again because somebody published meanwhile.
+const ATTEMPTS: usize = 5;
+
 /// A folder that goes when it is dropped.
 pub struct Spool {
     /// What was fetched.
@@ -38,11 +41,27 @@ impl Drop for Spool {
 }
 
 impl Spool {
-    /// Fetches every file that what is in force names. One that is missing stays missing: the audit says so.
+    /// Fetches every file that what is in force names. One that is missing stays missing: the audit says so. Where somebody
+    /// publishes meanwhile, it is begun anew.
     pub fn fetch(source: &dyn Store, pin: &Hash, name: &str) -> Result<Self, Failure> {
+        let failed = |e: StoreError| Failure::failed(format!("{name}: {e}"));
+        for _ in 0..ATTEMPTS {
+            let before = source.read(latest::PATH, latest::MAX_BYTES).ok();
+            let spool = Self::fetch_once(source, pin, name)?;
+            // What was fetched is of the version that stood before and still stands.
+            let after = source.read(latest::PATH, latest::MAX_BYTES).map_err(failed)?;
+            let fetched = spool.folder.read(latest::PATH, latest::MAX_BYTES).map_err(failed)?;
+            if before.as_ref() == Some(&after) && fetched == after {
+                return Ok(spool);
+            }
+        }
+        Err(Failure::failed(format!("{name}: it was published to all the time")).help("try again later"))
+    }
+
+    fn fetch_once(source: &dyn Store, pin: &Hash, name: &str) -> Result<Self, Failure> {
         let spool =
             Self::new().map_err(|e| Failure::failed(format!("no temporary folder can be made: {e}")))?;
-        let doubted = |doubt| opened::doubted(&doubt, name.as_ref());
+        let doubted = |doubt| opened::doubted_at(&doubt, name);
         let chain = read_chain(source, pin, None).map_err(doubted)?;
         let latest = read_latest(source, &chain).map_err(doubted)?;
         let bar = progress::counter("files fetched:");

@@ -107,8 +107,7 @@ impl<O: FileOps> Folder<O> {
 
     /// The file behind a name; `None` for a name that could lead out of the folder or into its hidden part.
     fn resolve(&self, path: &str) -> Result<PathBuf, StoreError> {
-        let good = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0']);
-        if path.split('/').all(good) {
+        if is_name(path) {
             Ok(self.root.join(path))
         } else {
             Err(StoreError::Io {
@@ -225,6 +224,12 @@ impl<O: FileOps> Folder<O> {
         }
         Ok(())
     }
+}
+
+/// Tells whether that is a name inside a registry: no part of it is empty, hidden, or could mean another place.
+pub(crate) fn is_name(path: &str) -> bool {
+    let good = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0']);
+    path.split('/').all(good)
 }
 
 /// Hands every write to the operations.

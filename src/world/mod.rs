@@ -12,8 +12,10 @@ pub mod machine;
 pub mod ops;
 pub mod place;
 pub mod processes;
+pub mod remote;
 pub mod signals;
 pub mod source;
+mod tls;
 
 /// How many threads may work at once.
 pub fn threads() -> std::num::NonZero<usize> {

@@ -40,6 +40,22 @@ impl Place {
         }
     }
 
+    /// Opens a folder in it, and makes it first where there is none.
+    pub fn within(&self, name: &OsStr) -> io::Result<Self> {
+        match rustix::fs::mkdirat(&self.folder, name, raw_mode(0o755)) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::openat(&self.folder, name, flags, Mode::empty()) {
+            Ok(folder) => Ok(Self { folder }),
+            Err(rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => {
+                Err(io::Error::other(format!("`{}` in it is a link, or no folder", name.to_string_lossy())))
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
     /// Keeps others that lock it out until the folder is dropped; fails at once where it is locked already.
     pub fn lock(self) -> io::Result<File> {
         let file = File::from(self.folder);

@@ -119,6 +119,9 @@ def memory(version):
     return f"version = {version}\nlog_size = 0\ntrust = 1\ntime = 2026-01-01T00:00:00Z\n"
 
 
+WITNESSES = '''witness_keys = ["witness.example.org+9c67126f+BCDQuKym0znEYeUc4pd9nyYdFFnJxr3ZOb7S5diRPFw+"]
+witness_threshold = 1
+'''
 REVOCATION = 'schema = "1.0.0"\nrevokes = "tested"\nreason = "a test"\nseverity = "harmful"\n'
 DENY = '[[deny]]\nid = "all"\nreason = "a test"\nowner = "tests"\nworkload_name = "llama-bench"\n'
 OVERRIDE = "override = { apple_family_max = 1009"
@@ -145,6 +148,7 @@ CASES = [
     Case("a registry older than seen", "registry-rollback", put("seen", memory(2))),
     Case("an expired registry", "registry-expired", published=-31 * DAY),
     Case("a changed snapshot", "registry-corrupt", lambda g: g.change(g.snapshot(), flip)),
+    Case("a registry that no witness has seen", "registry-unwitnessed", site=WITNESSES + site("")),
     Case("a policy that others can write", "site-unreadable", mode("site.toml", 0o622)),
     Case("a policy with an unknown key", "site-malformed", site=site("[demnad]\nsamples = 3\n")),
     Case("no word about virtual machines", "fact-virtual-machine-missing", sysctl("kern.hv_vmm_present", None)),

@@ -10,6 +10,7 @@ import base64
 import datetime
 import hashlib
 import pathlib
+import re
 import sys
 import tomllib
 
@@ -87,7 +88,15 @@ def text_of(data):
 def body(text, kind, origin):
     line, _, rest = text.partition("\n")
     need(line == f"# capgate {kind} v1 {origin}", f"no {kind} of {origin}")
-    return tomllib.loads(rest)
+    return toml(rest)
+
+
+def toml(text):
+    """A TOML document whose numbers have their one spelling, which is narrower than TOML's."""
+    bare = re.sub(r'"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*', "", text)
+    odd = re.search(r"(?<![\w.:+-])(?:0[xob]|[+]\d|\d+_)", bare)
+    need(not odd, f"a number is spelled as `{odd and odd.group()}…`")
+    return tomllib.loads(text)
 
 
 def role(trust, name):
@@ -101,7 +110,7 @@ class Registry:
     def __init__(self, folder, pin, now):
         self.folder = pathlib.Path(folder)
         note = self.read("snapshot/latest.note")
-        named = tomllib.loads(text_of(note))["trust"]
+        named = toml(text_of(note))["trust"]
         self.chain = self.read_chain(pin, named)
         newest = self.chain[-1]
         self.latest = body(open_note(note, [role(newest, "registry")]), "latest", self.origin)
@@ -132,8 +141,11 @@ class Registry:
         need(chain, "no trust")
         return chain
 
+    def publishers_then(self, index):
+        return role([trust for trust in self.chain if trust["log_index"] <= index][-1], "publisher")
+
     def publishers_at(self, index):
-        keys, threshold = role([trust for trust in self.chain if trust["log_index"] <= index][-1], "publisher")
+        keys, threshold = self.publishers_then(index)
         stolen = [entry["key"] for entry in self.chain[-1].get("compromised", []) if entry["from"] <= index]
         return [key for key in keys if key not in stolen], threshold
 
@@ -217,7 +229,7 @@ class Registry:
             if revoked == 1:
                 index, length = u(record[at : at + 8]), u(record[at + 8 : at + 10])
                 note, at = record[at + 10 : at + 10 + length], at + 10 + length
-                publishers, _ = self.publishers_at(index)
+                publishers, _ = self.publishers_then(index)
                 revocation = body(open_note(note, [(publishers, 1)]), "revocation", self.origin)
                 need(revocation["revokes"] == profile["id"], "revokes another")
             yield profile, revoked == 1
@@ -292,10 +304,17 @@ def state(registry, profile):
 def main(folder, pin, now, *expected):
     registry = Registry(folder, pin, datetime.datetime.fromisoformat(now))
     entries, refused = registry.check_log(), 0
+    for odd in ("0x6", "0o6", "0b110", "+6", "1_005", "[1, +6]"):
+        try:
+            toml(f'why = "0x6 +6 1_005"\nn = {odd}\n')
+        except Refused:
+            refused += 1
+        else:
+            raise Refused(f"`{odd}` was read")
     honest = registry.snap
     for pair in expected:
         name, _, wanted = pair.partition("=")
-        profile = tomllib.loads((PROFILES / f"{name}.toml").read_text())
+        profile = toml((PROFILES / f"{name}.toml").read_text())
         found = state(registry, profile)
         need(found == wanted, f"{name} is {found}, not {wanted}")
         for at in range(64, registry.records_end, 97):
@@ -305,7 +324,7 @@ def main(folder, pin, now, *expected):
             except Refused:
                 refused += 1
         registry.snap = honest
-    need(refused > 0 or registry.n == 0, "no change was refused")
+    need(refused > 6 or registry.n == 0, "no change was refused")
     print(f"read {entries} entries and {registry.n} records as docs/format.md says; {refused} changes refused")
 
 

@@ -24,4 +24,5 @@ mod installed;
 mod machofile;
 mod proof;
 mod reasons;
+mod rotated;
 mod run;

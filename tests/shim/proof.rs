@@ -14,18 +14,41 @@ use crate::guest::{CDHASH, Guest, Plan, profile};
 
 const DEVICE: &str = "AppleParavirtDevice";
 
-/// The guest with a proof about the tested program in place of its registry.
-fn carried(plan: &Plan) -> (Guest, Vec<u8>) {
-    let guest = plan.make();
+/// A proof about the tested program, of what the guest holds.
+fn proof_of(guest: &Guest) -> Vec<u8> {
     let keys = Profile::parse(profile("tested").as_bytes()).unwrap().keys();
     let pin = guest.pin.strip_prefix("sha256:").unwrap().parse().unwrap();
     let anchor = Anchor { pin, seen: Seen::default(), now: Timestamp::now() };
-    let registry = guest.state("registry");
-    let proof = Proof::collect(&Folder::new(&registry), &anchor, &keys).unwrap().encode();
+    Proof::collect(&Folder::new(guest.state("registry")), &anchor, &keys).unwrap().encode()
+}
+
+/// The guest with a proof about the tested program in place of its registry.
+fn carried(plan: &Plan) -> (Guest, Vec<u8>) {
+    let guest = plan.make();
+    let (registry, proof) = (guest.state("registry"), proof_of(&guest));
     fs::remove_dir_all(&registry).unwrap();
     fs::create_dir(&registry).unwrap();
     fs::write(guest.state("proof"), &proof).unwrap();
     (guest, proof)
+}
+
+#[test]
+fn a_registry_of_which_a_part_is_lost_is_not_passed_over_for_a_proof() {
+    let guest = Plan::default().make();
+    let proof = proof_of(&guest);
+    fs::write(guest.state("proof"), proof).unwrap();
+    let registry = guest.state("registry");
+    let snapshot = fs::read_dir(registry.join("snapshot")).unwrap().flatten().map(|entry| entry.path());
+    let snapshot = snapshot.filter(|path| path.extension().is_some_and(|e| e == "snap")).last().unwrap();
+    for lost in [registry.join("snapshot/latest.note"), registry.join("trust/1.note"), snapshot] {
+        let kept = fs::read(&lost).unwrap();
+        fs::remove_file(&lost).unwrap();
+        drop(fs::remove_file(guest.log()));
+        guest.ask(&[DEVICE]).is_stock(DEVICE, "registry-missing");
+        fs::write(&lost, kept).unwrap();
+    }
+    drop(fs::remove_file(guest.log()));
+    guest.ask(&[DEVICE]).is_granted(DEVICE);
 }
 
 #[test]

@@ -9,7 +9,7 @@ struct Need {
     package: &'static str,
 }
 
-const NEEDS: [Need; 10] = [
+const NEEDS: [Need; 11] = [
     Need { what: "git", probe: &["git", "--version"], package: "git" },
     Need {
         what: "python3.11 or newer with venv",
@@ -31,6 +31,7 @@ const NEEDS: [Need; 10] = [
     Need { what: "openssl", probe: &["openssl", "version"], package: "openssl" },
     Need { what: "strace", probe: &["strace", "-V"], package: "strace" },
     Need { what: "a C++ compiler", probe: &["c++", "--version"], package: "g++" },
+    Need { what: "nginx", probe: &["/usr/sbin/nginx", "-v"], package: "nginx-light" },
     Need { what: "npm", probe: &["npm", "--version"], package: "npm" },
     Need {
         what: "GNU's Objective-C compiler and runtime",
@@ -54,6 +55,8 @@ const MACOS_NEEDS: [Need; 3] = [
 const PYTHON_PACKAGES: &str = "jsonschema==4.26.0 cryptography==50.0.2";
 /// Version of cargo-fuzz that is installed where there is none.
 const CARGO_FUZZ: &str = "0.13.2";
+/// Version of the S3 server that buckets are tested with.
+const S3S_FS: &str = "0.14.1";
 
 impl Need {
     fn is_met(&self) -> bool {
@@ -191,4 +194,17 @@ fn cargo_fuzz(verbose: bool) -> Result<String, String> {
         .arg(tools())
         .output("machine", verbose)?;
     Ok(format!("installed cargo-fuzz {CARGO_FUZZ}"))
+}
+
+/// The S3 server that buckets are tested with; installed where there is none.
+pub fn s3s_fs(verbose: bool) -> Result<std::path::PathBuf, String> {
+    let program = tools().join("bin/s3s-fs");
+    if !Run::new(&program).arg("--version").succeeds() {
+        // It is built once and serves some thousand requests: quickly made is better than quick.
+        Run::new("cargo")
+            .args(&format!("install s3s-fs --debug --locked --version {S3S_FS} --features binary --root"))
+            .arg(tools())
+            .output("machine", verbose)?;
+    }
+    std::fs::canonicalize(&program).map_err(|e| format!("{}: {e}", program.display()))
 }

@@ -5,6 +5,7 @@ mod command;
 mod docs;
 mod fuzz;
 mod generated;
+mod hosting;
 mod interrupt;
 mod machine;
 mod macos;

@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::time::Instant;
 
 use crate::command::{Run, scratch};
-use crate::{docs, fuzz, generated, interrupt, machine, macos, purity, reader, shim, signed};
+use crate::{docs, fuzz, generated, hosting, interrupt, machine, macos, purity, reader, shim, signed};
 
 /// How much of it.
 pub struct Options {
@@ -30,7 +30,7 @@ struct Step {
 
 /// Cheap ones first. Each builds for the whole workspace: for one package alone, cargo would build everything again with
 /// that package's features.
-const STEPS: [Step; 18] = [
+const STEPS: [Step; 19] = [
     Step { name: "machine", what: "what the tests need is installed", run: |o| machine::prepare(o.verbose) },
     Step { name: "fmt", what: "formatting", run: fmt },
     Step {
@@ -48,6 +48,11 @@ const STEPS: [Step; 18] = [
     Step { name: "reader", what: "a reader made from docs/format.md alone", run: |_| reader::check() },
     Step { name: "shim", what: "the library as it is shipped", run: |_| shim::check() },
     Step { name: "signed", what: "real signed files, against independent readers", run: |_| signed::check() },
+    Step {
+        name: "hosting",
+        what: "publishers and clients behind servers that break",
+        run: |o| hosting::check(o.verbose),
+    },
     Step { name: "every-byte", what: "every byte of a registry changed", run: every_byte },
     Step { name: "reference", what: "decide against an independent model", run: reference },
     Step {

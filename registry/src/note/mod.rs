@@ -13,6 +13,7 @@
 
 mod domain;
 mod key;
+mod known;
 mod text;
 
 use base64ct::{Base64, Encoding};

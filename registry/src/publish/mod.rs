@@ -32,11 +32,12 @@ use crate::record::Doubt;
 use crate::snapshot::{CatalogueError, CompileError};
 use crate::store::{Listed, StoreError, StoreMut};
 use crate::trust::{Chain, Role, Trust};
-use work::Work;
+use work::{Admitted, Work};
 
 pub(crate) use entries::LogEntries;
 pub use overlay::Overlay;
 pub use rotate::{RotateError, rotate};
+pub(crate) use stage::complete_own;
 pub use stage::{committed_log, complete, verified_checkpoint};
 pub(crate) use staged::{MAX_CHECKPOINT, part_of, staged_checkpoint};
 pub use staged::{MAX_STAGED, staged_parts};
@@ -81,6 +82,11 @@ pub enum PublishError {
         /// The live one.
         other: ProfileId,
     },
+    /// There is no version after the one that was published last.
+    #[error(
+        "version {0} is the last that there can be: who signed it holds a registry key that must not be trusted any more"
+    )]
+    LastVersion(u64),
     /// There is a registry already.
     #[error("there is a registry already: `{0}` exists")]
     Exists(String),
@@ -202,6 +208,37 @@ pub fn publish(
     terms: &Terms<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Publication, PublishError> {
+    put_in_force(store, pin, notes, terms, progress, &mut |_, refused| Err(refused))
+}
+
+/// Publishes those of the signed notes that fit, and returns the position of each other one, with the reason. One that
+/// refers to such a one does not fit either. Whatever is no fault of one document is an error all the same.
+pub fn publish_what_fits(
+    store: &dyn StoreMut,
+    pin: &Hash,
+    notes: &[Vec<u8>],
+    terms: &Terms<'_>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(Publication, Vec<(usize, PublishError)>), PublishError> {
+    let mut left = Vec::new();
+    let done = put_in_force(store, pin, notes, terms, progress, &mut |position, refused| match refused {
+        PublishError::Catalogue(_) | PublishError::Conflict { .. } | PublishError::OtherBytes(_) => {
+            left.push((position, refused));
+            Ok(())
+        }
+        refused => Err(refused),
+    })?;
+    Ok((done, left))
+}
+
+fn put_in_force(
+    store: &dyn StoreMut,
+    pin: &Hash,
+    notes: &[Vec<u8>],
+    terms: &Terms<'_>,
+    progress: &mut dyn FnMut(u64),
+    refuse: &mut dyn FnMut(usize, PublishError) -> Result<(), PublishError>,
+) -> Result<Publication, PublishError> {
     let chain = read_chain(store, pin, None)?;
     let old = match read_latest(store, &chain) {
         Ok(latest) => Some(latest),
@@ -223,12 +260,19 @@ pub fn publish(
         None => false,
     };
     let mut work = Work::load(store, &chain, old.as_ref(), terms.threads)?;
-    let (appended, already) = work.admit(notes)?;
+    let (mut appended, mut already) = (Vec::new(), Vec::new());
+    for (position, note) in notes.iter().enumerate() {
+        match work.admit(position, note) {
+            Ok(Admitted::Appended(id, index)) => appended.push((id, index)),
+            Ok(Admitted::Already(id)) => already.push(id),
+            Err(refused) => refuse(position, refused)?,
+        }
+    }
     if let Some(latest) = old.as_ref().filter(|_| appended.is_empty() && !terms.renew) {
         return Ok(Publication { latest: latest.clone(), appended, already, completed, changed: false });
     }
     let latest = work.commit(terms, progress)?;
-    complete(store, &chain, &latest)?;
+    complete_own(store, &chain, &latest)?;
     Ok(Publication { latest, appended, already, completed, changed: true })
 }
 

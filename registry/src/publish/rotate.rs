@@ -8,6 +8,8 @@
 //!
 //! Between 2 and 3 readers go on with the version that `latest.note` names. Whoever publishes next completes 3.
 
+use jiff::Timestamp;
+
 use super::{Publication, PublishError, Terms, publish, signers};
 use crate::latest::Latest;
 use crate::log::LogReader;
@@ -15,9 +17,9 @@ use crate::merkle::Hash;
 use crate::note::Note;
 use crate::reader::{read_chain, read_latest, trust_path};
 use crate::record::Doubt;
-use crate::snapshot::Change;
+use crate::snapshot::Standing;
 use crate::store::StoreMut;
-use crate::trust::{Chain, Compromised, MAX_BYTES, Trust, TrustError};
+use crate::trust::{Chain, MAX_BYTES, Trust, TrustError};
 
 /// Says why the next version of the trust was not put in force.
 #[derive(Debug, thiserror::Error)]
@@ -25,20 +27,34 @@ pub enum RotateError {
     /// It does not follow from the version before it.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// Entries that count today would not count under it, and no compromised key explains why.
+    /// Entries that were rightly logged would not have been under it.
     #[error(
-        "the log has {size} entries, and under this version entry {first} would count no longer: version {version} takes \
-         force at index {log_index}"
+        "the log has {size} entries, and under this version entry {first} would count no longer ({why}): version {version} \
+         takes force at index {log_index}"
     )]
     Disowned {
         /// Entries of the log.
         size: u64,
         /// The first entry that would be lost.
         first: u64,
+        /// Why it would.
+        why: String,
         /// The version.
         version: u64,
         /// Where it takes force.
         log_index: u64,
+    },
+    /// No reader would believe anything under it now.
+    #[error("version {version} counts from {issued} to {expires}, and it is {now}")]
+    NotNow {
+        /// The version.
+        version: u64,
+        /// When it was made.
+        issued: Timestamp,
+        /// When it ends.
+        expires: Timestamp,
+        /// The time.
+        now: Timestamp,
     },
     /// What is in force could not be read, or the publication that puts the version in force failed.
     #[error(transparent)]
@@ -64,14 +80,24 @@ pub fn rotate(
     let chain = read_chain(store, pin, None)?;
     let newest = trust_path(chain.current().version);
     let stands = store.read(&newest, MAX_BYTES as u64).map_err(PublishError::from)?;
-    if stands != note {
-        let next = chain.clone().extend(note)?;
-        signers(&next.current().registry, terms.keys)?;
-        if let Some(latest) = in_force(store, &chain)? {
-            refuse_disowned(store, &chain, &next, &latest)?;
-        }
-        store.swap(&trust_path(next.current().version), None, note).map_err(PublishError::from)?;
+    let parsed =
+        Note::parse(note).map_err(|source| PublishError::Note { what: "the draft".into(), source })?;
+    if Note::parse(&stands).is_ok_and(|stands| stands.text() == parsed.text()) {
+        return Ok(publish(store, pin, &[], &Terms { renew: true, ..*terms }, progress)?);
     }
+    let next = chain.clone().extend(note)?;
+    let Trust { version, issued, expires, .. } = *next.current();
+    if terms.now < issued || expires <= terms.now {
+        return Err(RotateError::NotNow { version, issued, expires, now: terms.now });
+    }
+    signers(&next.current().registry, terms.keys)?;
+    if let Some(latest) = in_force(store, &chain)? {
+        refuse_disowned(store, &next, &latest)?;
+    }
+    // The file never changes again, and only lines of those who may sign it belong there.
+    let roots = [chain.current().root.keys.as_slice(), &next.current().root.keys].concat();
+    let path = trust_path(next.current().version);
+    store.swap(&path, None, &parsed.only_known(&roots)).map_err(PublishError::from)?;
     Ok(publish(store, pin, &[], &Terms { renew: true, ..*terms }, progress)?)
 }
 
@@ -83,35 +109,20 @@ fn in_force(store: &dyn StoreMut, chain: &Chain) -> Result<Option<Latest>, Doubt
     }
 }
 
-/// Whoever drafted it may not have known the newest entries.
-fn refuse_disowned(
-    store: &dyn StoreMut,
-    before: &Chain,
-    next: &Chain,
-    latest: &Latest,
-) -> Result<(), RotateError> {
+/// Whoever drafted it may not have known the newest entries. They were signed under another version, so that their
+/// signatures are held against this one, not the names in them alone.
+fn refuse_disowned(store: &dyn StoreMut, next: &Chain, latest: &Latest) -> Result<(), RotateError> {
     let trust = next.current();
     let reader = LogReader::new(store, latest.log_size);
     for index in trust.log_index.min(latest.log_size)..latest.log_size {
         let entry = reader.entry(index).map_err(PublishError::from)?;
-        let note = Note::parse(&entry)
-            .map_err(|source| PublishError::Note { what: format!("entry {index}"), source })?;
-        let change = Change::read(&note, before.origin()).map_err(PublishError::from)?;
-        let counts = |chain: &Chain| change.counts(&note, &chain.publishers_at(index));
-        if counts(before) && !counts(next) && !is_stolen(trust, index, &note) {
-            return Err(RotateError::Disowned {
-                size: latest.log_size,
-                first: index,
-                version: trust.version,
-                log_index: trust.log_index,
-            });
-        }
+        Standing::of(&entry, index, next).map_err(|why| RotateError::Disowned {
+            size: latest.log_size,
+            first: index,
+            why,
+            version: trust.version,
+            log_index: trust.log_index,
+        })?;
     }
     Ok(())
-}
-
-/// A compromised key is named on purpose, and what it signed is meant to be lost.
-fn is_stolen(trust: &Trust, index: u64, note: &Note) -> bool {
-    let signed = |known: &Compromised| note.signatures().iter().any(|line| line.is_named(&known.key));
-    trust.compromised.iter().any(|known| known.from <= index && signed(known))
 }

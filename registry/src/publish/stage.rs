@@ -6,7 +6,7 @@ use super::PublishError;
 use super::overlay::Overlay;
 use super::staged::{MAX_CHECKPOINT, Staged, read_renewed};
 use crate::keys::SigningKey;
-use crate::latest::Latest;
+use crate::latest::{Latest, PLAUSIBLE_VERSION};
 use crate::log::{Appender, CHECKPOINT, Checkpoint, LogReader, Row, Tile};
 use crate::merkle;
 use crate::note::{self, Note, NoteError};
@@ -30,18 +30,25 @@ pub(super) fn sign_checkpoint(
     Ok(keeping_cosignatures(&note, &standing))
 }
 
+/// The checkpoint at its standard place.
+struct Standing {
+    checkpoint: Checkpoint,
+    bytes: Vec<u8>,
+}
+
 /// Reads the checkpoint at its standard place and checks its signature; `None` where there is none yet.
 ///
 /// It may be older than a rotation of the registry keys, so every version of the trust may vouch for it: all that it is
 /// used for is to be continued.
-fn standing_checkpoint(store: &dyn Store, chain: &Chain) -> Result<Option<Checkpoint>, PublishError> {
+fn standing_checkpoint(store: &dyn Store, chain: &Chain) -> Result<Option<Standing>, PublishError> {
     match store.read(CHECKPOINT, MAX_CHECKPOINT) {
         Ok(bytes) => {
             let newest = verified_checkpoint(&bytes, chain);
             let earlier = (1..chain.current().version).rev().filter_map(|version| chain.as_of(version));
             let by_earlier =
                 || earlier.into_iter().find_map(|chain| verified_checkpoint(&bytes, &chain).ok());
-            newest.or_else(|e| by_earlier().ok_or(e)).map(Some)
+            let checkpoint = newest.or_else(|e| by_earlier().ok_or(e))?;
+            Ok(Some(Standing { checkpoint, bytes }))
         }
         Err(e) if e.is_not_found() => Ok(None),
         Err(e) => Err(e.into()),
@@ -68,6 +75,8 @@ struct Remainder<'s> {
     /// Where the bundles come from; `None` where only the checkpoint is new.
     staged: Option<Staged<'s>>,
     checkpoint: Vec<u8>,
+    /// The checkpoint that this one follows; `None` where there is none yet.
+    before: Option<Vec<u8>>,
 }
 
 impl Remainder<'_> {
@@ -78,7 +87,7 @@ impl Remainder<'_> {
         for (staged, tile) in self.staged.iter().flat_map(|s| s.bundles().map(move |tile| (s, tile))) {
             store.put(&tile.path(), &staged.bundle(tile)?)?;
         }
-        Ok(store.put(CHECKPOINT, &self.checkpoint)?)
+        Ok(store.swap(CHECKPOINT, self.before.as_deref(), &self.checkpoint)?)
     }
 }
 
@@ -89,19 +98,19 @@ fn remainder<'s>(
     latest: &Latest,
 ) -> Result<Option<Remainder<'s>>, PublishError> {
     let standing = standing_checkpoint(store, chain)?;
-    let is_standing =
-        standing.as_ref().is_some_and(|c| c.size == latest.log_size && c.root == latest.log_root);
-    if is_standing {
+    let is_same = |c: &Checkpoint| c.size == latest.log_size && c.root == latest.log_root;
+    if standing.as_ref().is_some_and(|standing| is_same(&standing.checkpoint)) {
         return Ok(signed_anew(store, chain, latest)?);
     }
-    let staged = Staged::read(store, latest, standing.as_ref().map_or(0, |standing| standing.size))?;
+    let staged =
+        Staged::read(store, latest, standing.as_ref().map_or(0, |standing| standing.checkpoint.size))?;
     let problem = |what: &str| PublishError::Staged(format!("`{}` {what}", latest.staged_path()));
     let checkpoint = verified_checkpoint(&staged.checkpoint, chain)?;
     if checkpoint.size != latest.log_size || checkpoint.root != latest.log_root {
         return Err(problem("has another checkpoint than its name"));
     }
     let reader = LogReader::new(store, staged.old_size);
-    check_consistent(&reader, standing.as_ref())?;
+    check_consistent(&reader, standing.as_ref().map(|standing| &standing.checkpoint))?;
     let mut appender = Appender::new(&reader, &merkle::root(&reader, staged.old_size)?)?;
     let mut hashes = Vec::new();
     for part in staged.parts() {
@@ -115,7 +124,8 @@ fn remainder<'s>(
     }
     hashes.extend(extension.files.into_iter().filter(|(path, _)| is_hash_tile(path)));
     let checkpoint = staged.checkpoint.clone();
-    Ok(Some(Remainder { hashes, staged: Some(staged), checkpoint }))
+    let before = standing.map(|standing| standing.bytes);
+    Ok(Some(Remainder { hashes, staged: Some(staged), checkpoint, before }))
 }
 
 fn is_hash_tile(path: &str) -> bool {
@@ -153,7 +163,7 @@ pub(super) fn restore_checkpoint(
         Checkpoint { origin: chain.origin().clone(), size: latest.log_size, root: latest.log_root };
     let note = note::sign(&checkpoint.to_text(), keys)
         .map_err(|source| PublishError::Note { what: CHECKPOINT.into(), source })?;
-    store.put(CHECKPOINT, &note)?;
+    store.swap(CHECKPOINT, None, &note)?;
     Ok(true)
 }
 
@@ -167,23 +177,23 @@ fn signed_anew<'s>(
     let Some(renewed) = read_renewed(store, latest)? else { return Ok(None) };
     let is_same = |c: &Checkpoint| c.size == latest.log_size && c.root == latest.log_root;
     let is_sound = verified_checkpoint(&renewed, chain).is_ok_and(|c| is_same(&c));
-    let standing = store.read(CHECKPOINT, MAX_CHECKPOINT)?;
-    let checkpoint = keeping_cosignatures(&renewed, &standing);
-    if !is_sound || standing == checkpoint {
+    let before = store.read(CHECKPOINT, MAX_CHECKPOINT)?;
+    let checkpoint = keeping_cosignatures(&renewed, &before);
+    if !is_sound || before == checkpoint {
         return Ok(None);
     }
-    Ok(Some(Remainder { hashes: Vec::new(), staged: None, checkpoint }))
+    Ok(Some(Remainder { hashes: Vec::new(), staged: None, checkpoint, before: Some(before) }))
 }
 
 /// Writes what the publication of `latest` left to write and removes what nobody reads any more. Returns whether
 /// anything was missing.
 pub fn complete(store: &dyn StoreMut, chain: &Chain, latest: &Latest) -> Result<bool, PublishError> {
     let remainder = remainder(store, chain, latest)?;
-    if let Some(Err(e)) = remainder.as_ref().map(|remainder| remainder.write(store)) {
-        // Somebody else may have completed it meanwhile, and removed what was staged.
-        if !is_gone(&e) || self::remainder(store, chain, latest)?.is_some() {
-            return Err(e);
-        }
+    match remainder.as_ref().map_or(Ok(()), |remainder| remainder.write(store)) {
+        // Where there is no lock, others may have completed this and gone on: theirs is never put back.
+        Err(PublishError::Store(StoreError::Conflict { .. } | StoreError::NotFound { .. }))
+            if is_overtaken(store, chain, latest) => {}
+        done => done?,
     }
     for Listed { path, .. } in store.list()? {
         if is_stale(&path, latest) {
@@ -193,8 +203,26 @@ pub fn complete(store: &dyn StoreMut, chain: &Chain, latest: &Latest) -> Result<
     Ok(remainder.is_some())
 }
 
-fn is_gone(error: &PublishError) -> bool {
-    matches!(error, PublishError::Store(e) if e.is_not_found())
+/// Completes what was committed a moment ago. Where there is no lock, somebody who published on top of it may have done so
+/// already and taken away what was staged.
+pub(crate) fn complete_own(store: &dyn StoreMut, chain: &Chain, latest: &Latest) -> Result<(), PublishError> {
+    match complete(store, chain, latest) {
+        Err(PublishError::Store(StoreError::NotFound { .. }) | PublishError::Fork { .. })
+            if is_overtaken(store, chain, latest) =>
+        {
+            Ok(())
+        }
+        done => done.map(drop),
+    }
+}
+
+/// Tells whether the log that `latest` commits is complete: the checkpoint at its standard place is that one or a later one.
+fn is_overtaken(store: &dyn Store, chain: &Chain, latest: &Latest) -> bool {
+    let standing = standing_checkpoint(store, chain).ok().flatten();
+    standing.is_some_and(|Standing { checkpoint, .. }| {
+        checkpoint.size > latest.log_size
+            || (checkpoint.size == latest.log_size && checkpoint.root == latest.log_root)
+    })
 }
 
 /// Tells whether a file was staged, or is a snapshot older than the one before `latest`. That one stays, since a
@@ -209,8 +237,11 @@ fn is_stale(path: &str, latest: &Latest) -> bool {
         return false;
     };
     let version = name.split_once('-').and_then(|(version, _)| version.parse::<u64>().ok());
+    // Behind a thief's version comes 1, which somebody may be about to commit; behind that, the thief's are read by nobody.
+    let of_thief = |version: u64| version > PLAUSIBLE_VERSION;
     version.is_some_and(|version| {
-        version.saturating_add(1) < latest.version
+        (version.saturating_add(1) < latest.version && of_thief(version) == of_thief(latest.version))
+            || (of_thief(version) && !of_thief(latest.version))
             || (version == latest.version && path != latest.snapshot_path())
     })
 }

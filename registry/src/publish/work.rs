@@ -8,7 +8,7 @@ use super::staged::{encode_head, encode_part, part_path, parts};
 use super::{LogEntries, PublishError, Terms, signers, stage};
 use crate::combination::Key;
 use crate::keys::SigningKey;
-use crate::latest::{self, Latest};
+use crate::latest::{self, LAST_VERSION, Latest, PLAUSIBLE_VERSION};
 use crate::log::{Appender, LogError, LogReader, TILE_WIDTH};
 use crate::merkle::{self, Hash};
 use crate::note::{self, Kind, Note, Origin};
@@ -23,6 +23,14 @@ const BUNDLE: usize = TILE_WIDTH as usize;
 /// Entries of the log that are in memory at once while it is read.
 const BATCH: usize = 16 * BUNDLE;
 
+/// What became of one note.
+pub(crate) enum Admitted {
+    /// It is the entry at this index.
+    Appended(ProfileId, u64),
+    /// It was published before, with the same content.
+    Already(ProfileId),
+}
+
 /// A publication in progress.
 pub(crate) struct Work<'a> {
     store: &'a dyn StoreMut,
@@ -33,7 +41,7 @@ pub(crate) struct Work<'a> {
     edge: Appender,
     catalogue: Catalogue,
     entries: LogEntries<'a>,
-    /// Leaf hashes of the log before.
+    /// Leaf hashes of the log, the new entries included.
     leaves: Vec<Hash>,
     threads: NonZero<usize>,
 }
@@ -94,40 +102,33 @@ impl<'a> Work<'a> {
         Ok(Self { store, chain, old, old_size, edge, catalogue, entries, leaves, threads })
     }
 
-    /// Checks every note and takes up those that are new.
-    #[allow(clippy::type_complexity, reason = "the two lists are named where they are used")]
-    pub fn admit(
-        &mut self,
-        notes: &[Vec<u8>],
-    ) -> Result<(Vec<(ProfileId, u64)>, Vec<ProfileId>), PublishError> {
-        let (mut appended, mut already) = (Vec::new(), Vec::new());
-        for (position, bytes) in notes.iter().enumerate() {
-            let what = format!("note {}", position + 1);
-            let problem = |source| PublishError::Note { what: what.clone(), source };
-            let note = Note::parse(bytes).map_err(problem)?;
-            let index = self.entries.end();
-            let publishers = self.chain.publishers_at(index);
-            let id = match Change::read(&note, self.chain.origin())? {
-                Change::Revocation(revocation) => {
-                    publishers.verify_any(&note).map_err(problem)?;
-                    revocation.revokes
+    /// Checks a note and takes it up, if it is new. Nothing of one that is refused is kept.
+    pub fn admit(&mut self, position: usize, bytes: &[u8]) -> Result<Admitted, PublishError> {
+        let problem = |source| PublishError::Note { what: format!("note {}", position + 1), source };
+        let note = Note::parse(bytes).map_err(problem)?;
+        let index = self.entries.end();
+        let publishers = self.chain.publishers_at(index);
+        let id = match Change::read(&note, self.chain.origin())? {
+            Change::Revocation(revocation) => {
+                publishers.verify_any(&note).map_err(problem)?;
+                revocation.revokes
+            }
+            Change::Profile(profile) => {
+                publishers.verify(&note).map_err(problem)?;
+                if self.is_published(&profile, note.text())? {
+                    return Ok(Admitted::Already(profile.id));
                 }
-                Change::Profile(profile) => {
-                    publishers.verify(&note).map_err(problem)?;
-                    if self.is_published(&profile, note.text())? {
-                        already.push(profile.id);
-                        continue;
-                    }
-                    self.check_conflict(&profile)?;
-                    profile.id
-                }
-            };
-            self.catalogue.add(index, bytes, self.chain)?;
-            self.append(std::slice::from_ref(bytes))?;
-            self.entries.add(bytes.clone());
-            appended.push((id, index));
-        }
-        Ok((appended, already))
+                self.check_conflict(&profile)?;
+                self.catalogue.check_room(&profile)?;
+                profile.id
+            }
+        };
+        // Anybody can add a line in any name. One in that of a later publisher would speak against the entry from then on.
+        let entry = note.only_known(publishers.keys());
+        self.catalogue.add(index, &entry, self.chain)?;
+        self.append(std::slice::from_ref(&entry))?;
+        self.entries.add(entry);
+        Ok(Admitted::Appended(id, index))
     }
 
     /// Takes up the next entries of somebody else's log, whose signatures were verified, up to a border of staged files.
@@ -168,6 +169,7 @@ impl<'a> Work<'a> {
 
     fn append(&mut self, entries: &[Vec<u8>]) -> Result<(), PublishError> {
         entries.iter().try_for_each(|entry| self.edge.push(entry))?;
+        self.leaves.extend(entries.iter().map(|entry| merkle::leaf_hash(entry)));
         // They are made again from what is staged, behind the commit.
         drop(self.edge.take_files());
         Ok(())
@@ -176,6 +178,17 @@ impl<'a> Work<'a> {
     /// Root of the log with the new entries.
     pub fn log_root(&self) -> Hash {
         self.edge.root()
+    }
+
+    /// Root of the first `size` entries, of those that were in the log and those that were taken up. They were all hashed here,
+    /// whatever somebody's tiles say.
+    pub fn root_at(&self, size: u64) -> Result<Hash, PublishError> {
+        let missing = || StoreError::io("log", io::Error::other(format!("it has fewer than {size} entries")));
+        let leaves =
+            usize::try_from(size).ok().and_then(|size| self.leaves.get(..size)).ok_or_else(missing)?;
+        let mut tree = merkle::Frontier::new();
+        leaves.iter().for_each(|&leaf| tree.push(leaf));
+        Ok(tree.root())
     }
 
     /// Steps 2 to 4 for a publication that was signed elsewhere, if its own log leads to it.
@@ -235,7 +248,7 @@ impl<'a> Work<'a> {
 
     /// The snapshot in force, most of which will stand in the next one, too.
     fn earlier(&self) -> Option<Earlier<'_>> {
-        let snapshot = open_snapshot(self.store, self.old.filter(|_| !self.leaves.is_empty())?).ok()?;
+        let snapshot = open_snapshot(self.store, self.old.filter(|_| self.old_size > 0)?).ok()?;
         Some(Earlier::new(snapshot, &self.leaves, self.threads))
     }
 
@@ -268,7 +281,7 @@ impl<'a> Work<'a> {
     /// Steps 2 to 4.
     pub fn commit(&self, terms: &Terms<'_>, progress: &mut dyn FnMut(u64)) -> Result<Latest, PublishError> {
         let signers = signers(&self.chain.current().registry, terms.keys)?;
-        let version = self.old.map_or(0, |latest| latest.version).saturating_add(1);
+        let version = self.next_version()?;
         let (compiled, _) = self.compile(version, progress)?;
         let latest = Latest {
             version,
@@ -285,6 +298,19 @@ impl<'a> Work<'a> {
         let note = sign_latest(&latest, self.chain.origin(), &signers)?;
         self.swap(&note)?;
         Ok(latest)
+    }
+
+    /// One more than before. A version that only a thief can have signed is followed by version 1, once the registry key that
+    /// signed it is taken out.
+    fn next_version(&self) -> Result<u64, PublishError> {
+        let Some(old) = self.old else { return Ok(1) };
+        let epoch = |version| self.chain.registry_epoch(version);
+        let taken_out = epoch(self.chain.current().version) > epoch(old.trust);
+        match old.version {
+            version if version > PLAUSIBLE_VERSION && taken_out => Ok(1),
+            version if version >= LAST_VERSION => Err(PublishError::LastVersion(version)),
+            version => Ok(version + 1),
+        }
     }
 
     /// The bytes that the swap will replace must still be those that were read at the start.

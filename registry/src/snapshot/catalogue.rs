@@ -1,18 +1,20 @@
 //! What the log says, entry by entry: which profiles exist, which are superseded, which are revoked.
 //!
-//! An entry that does not count, since the key that signed it was found to be in foreign hands, changes nothing. A profile
-//! in it stays known, so that entries which met it in good faith still have something to supersede or to revoke.
+//! A profile that does not count, since the key that signed it was found to be in foreign hands, changes nothing. It stays
+//! known, so that entries which met it in good faith still have something to supersede or to revoke. A revocation stands
+//! whatever became of its key: it takes away, and whoever counts may say it again in other words.
 
 use std::collections::HashMap;
 use std::num::NonZero;
 
+use super::encoding::MAX_PROFILES;
 use super::shares::in_shares;
 use crate::combination::Key;
 use crate::document::Problem;
 use crate::merkle::{Hash, leaf_hash};
 use crate::note::{self, Kind, Note, NoteError, Origin};
 use crate::profile::{Profile, ProfileId, Recalled, Revocation, recall};
-use crate::trust::{Chain, Publishers};
+use crate::trust::Chain;
 
 /// Where a note stands in the log, and how long it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,13 +30,15 @@ pub(super) struct Slot {
     pub keys: Vec<Key>,
     pub superseded: bool,
     pub revoked: Option<Place>,
+    /// The revocation is signed by keys that were found to be in foreign hands.
+    weakly: bool,
     /// Its entry does not count.
     pub void: bool,
 }
 
 impl Slot {
     fn new(id: ProfileId, place: Place, keys: Vec<Key>, void: bool) -> Self {
-        Self { id, place, keys, superseded: false, revoked: None, void }
+        Self { id, place, keys, superseded: false, revoked: None, weakly: false, void }
     }
 
     /// Tells whether a record speaks of it: a revoked one stays, with its revocation.
@@ -72,12 +76,15 @@ impl Change {
         Ok(Self::Revocation(Revocation::parse(body.as_bytes()).map_err(CatalogueError::malformed)?))
     }
 
-    /// Tells, for a note whose signatures were verified when it was logged, whether as many publishers signed it as its
-    /// kind needs: the threshold for a profile, one for a revocation.
-    pub fn counts(&self, note: &Note, publishers: &Publishers<'_>) -> bool {
+    /// Tells, for the entry at `index`, whose signatures were verified when it was logged, whether what it says is so: as
+    /// many publishers signed it as its kind needs, the threshold for a profile, one for a revocation.
+    pub fn counts(&self, note: &Note, chain: &Chain, index: u64) -> bool {
         match self {
-            Self::Profile(_) => publishers.are_named(note, publishers.threshold()),
-            Self::Revocation(_) => publishers.are_named(note, 1),
+            Self::Profile(_) => {
+                let publishers = chain.publishers_at(index);
+                publishers.are_named(note, publishers.threshold())
+            }
+            Self::Revocation(_) => chain.publishers_then(index).are_named(note, 1),
         }
     }
 }
@@ -130,20 +137,23 @@ struct Facts {
 
 enum What {
     Profile { id: ProfileId, keys: Vec<Key>, supersedes: Option<ProfileId> },
-    Revocation { revokes: ProfileId },
+    Revocation { revokes: ProfileId, weakly: bool },
 }
 
 impl Facts {
     fn read(index: u64, entry: &[u8], chain: &Chain) -> Result<Self, CatalogueError> {
         let note = Note::parse(entry)?;
         let change = Change::read(&note, chain.origin())?;
-        let counts = change.counts(&note, &chain.publishers_at(index));
+        let counts = change.counts(&note, chain, index);
         let what = match change {
             Change::Profile(profile) => {
                 let keys = profile.keys();
                 What::Profile { id: profile.id, keys, supersedes: profile.supersedes }
             }
-            Change::Revocation(revocation) => What::Revocation { revokes: revocation.revokes },
+            Change::Revocation(revocation) => {
+                let weakly = !chain.publishers_at(index).are_named(&note, 1);
+                What::Revocation { revokes: revocation.revokes, weakly }
+            }
         };
         Ok(Self { what, counts })
     }
@@ -248,6 +258,25 @@ impl Catalogue {
         slots.into_iter().filter(|slot| slot.is_live()).map(|slot| &slot.id).collect()
     }
 
+    /// Refuses a profile under a key whose record is full, which a snapshot could not hold.
+    pub fn check_room(&self, profile: &Profile) -> Result<(), CatalogueError> {
+        let stays = |slot: &&Slot| slot.is_recorded() && profile.supersedes.as_ref() != Some(&slot.id);
+        let is_full = |key: &Key| {
+            let numbers = self.by_key.get(key).into_iter().flatten();
+            let slots = numbers.filter_map(|&number| self.slots.get(number as usize));
+            slots.filter(stays).count() >= MAX_PROFILES
+        };
+        if profile.keys().iter().any(is_full) {
+            return Err(CatalogueError::Crowded(profile.id.clone()));
+        }
+        Ok(())
+    }
+
+    /// Ids of live profiles, in log order.
+    pub fn live(&self) -> impl Iterator<Item = &ProfileId> {
+        self.slots.iter().filter(|slot| slot.is_live()).map(|slot| &slot.id)
+    }
+
     /// Number of profiles ever published.
     pub fn len(&self) -> usize {
         self.slots.len()
@@ -274,7 +303,7 @@ impl Catalogue {
                 self.publish(place, id, keys, supersedes.as_ref())
             }
             What::Profile { id, keys, .. } => self.keep(Slot::new(id, place, keys, true)),
-            What::Revocation { revokes } if facts.counts => self.revoke(place, &revokes),
+            What::Revocation { revokes, weakly } if facts.counts => self.revoke(place, &revokes, weakly),
             What::Revocation { .. } => Ok(()),
         }
     }
@@ -325,12 +354,13 @@ impl Catalogue {
         Ok(())
     }
 
-    fn revoke(&mut self, place: Place, id: &ProfileId) -> Result<(), CatalogueError> {
+    fn revoke(&mut self, place: Place, id: &ProfileId, weakly: bool) -> Result<(), CatalogueError> {
         let slot = self.slot_mut(id)?;
-        if slot.revoked.is_some() && !slot.void {
-            return Err(CatalogueError::Gone(id.clone()));
+        if slot.revoked.is_some() && !slot.weakly && !slot.void {
+            // One that a thief said again says nothing new.
+            return if weakly { Ok(()) } else { Err(CatalogueError::Gone(id.clone())) };
         }
-        slot.revoked = Some(place);
+        (slot.revoked, slot.weakly) = (Some(place), weakly);
         Ok(())
     }
 }

@@ -1,11 +1,13 @@
 //! Two signed histories under one name: told apart from damage, and kept as evidence.
 
+use super::SyncError;
 use super::source::Theirs;
-use super::{SyncError, fetch_error};
 use crate::latest::Latest;
 use crate::log::{CHECKPOINT, LogReader};
 use crate::merkle::{self, Hash};
+use crate::publish::work::Work;
 use crate::publish::{MAX_CHECKPOINT, Overlay};
+use crate::reader::Seen;
 use crate::store::{Store, StoreMut};
 
 fn fork(size: u64, ours: Hash, theirs_root: Hash, theirs: &Theirs, log: Option<&Overlay<'_>>) -> SyncError {
@@ -44,12 +46,24 @@ pub(super) fn explain(
     if begins == ours { damaged() } else { fork(here.log_size, ours, begins, theirs, Some(log)) }
 }
 
-/// Refuses a whole log that does not begin as the one that was signed here.
-pub(super) fn refuse(log: &Overlay<'_>, here: &Latest, theirs: &Theirs) -> Result<(), SyncError> {
-    let reader = LogReader::new(log, theirs.latest.log_size);
-    let begins = merkle::root(&reader, here.log_size).map_err(fetch_error)?;
-    if begins == here.log_root {
+/// The same for a log of as many entries as were seen, where the copy that was seen is gone.
+pub(super) fn as_seen(seen: &Seen, theirs: &Theirs) -> Option<SyncError> {
+    let Latest { log_size, log_root, .. } = theirs.latest;
+    let ours = seen.log_root.filter(|&ours| seen.log_size == log_size && ours != log_root)?;
+    Some(fork(log_size, ours, log_root, theirs, None))
+}
+
+/// Refuses a log whose first `size` entries are not those that were signed or seen here. They are hashed here: whoever made a
+/// second history can serve tiles of the first one.
+pub(super) fn refuse(
+    work: &Work<'_>,
+    log: &Overlay<'_>,
+    (size, ours): (u64, Hash),
+    theirs: &Theirs,
+) -> Result<(), SyncError> {
+    let begins = work.root_at(size)?;
+    if begins == ours {
         return Ok(());
     }
-    Err(fork(here.log_size, here.log_root, begins, theirs, Some(log)))
+    Err(fork(size, ours, begins, theirs, Some(log)))
 }

@@ -6,28 +6,32 @@
 //! signatures of the source in place of our own: a stop anywhere leaves the old or the new registry.
 
 mod fork;
+mod signatures;
 mod source;
+mod whole;
 mod witnesses;
 
 use std::num::NonZero;
-use std::thread;
 
-use crate::latest::Latest;
-use crate::log::{CHECKPOINT, LogError, LogReader, Tile};
+use crate::latest::{self, Latest};
+use crate::log::{CHECKPOINT, LogError, LogReader};
 use crate::merkle::Hash;
 use crate::note::Note;
 use crate::publish::work::Work;
-use crate::publish::{Overlay, PublishError, complete, part_of};
-use crate::reader::{Anchor, Seen, judge_age, read_chain, read_latest, trust_path};
+use crate::publish::{Overlay, PublishError, complete, complete_own, part_of};
+use crate::reader::{Anchor, Seen, judge_age, read_chain, read_latest, trust_path, version_floor};
 use crate::record::Doubt;
-use crate::snapshot::Standing;
 use crate::store::{Store, StoreError, StoreMut};
 use crate::trust::{Chain, MAX_BYTES as MAX_TRUST};
 use crate::witness::Quorum;
+use signatures::{check_rotated, check_signatures};
 use source::Theirs;
+use whole::{is_whole, tiles_hold};
 
 /// How often a source that changes while it is read is read again.
 const ATTEMPTS: usize = 5;
+/// Entries that are verified at once.
+const BATCH: usize = 1024;
 
 /// Says why nothing was taken over. What was there stays as it was.
 #[derive(Debug, thiserror::Error)]
@@ -128,16 +132,25 @@ pub fn sync_witnessed(
 ) -> Result<Synced, SyncError> {
     let mut last = SyncError::Moving(String::new());
     for _ in 0..ATTEMPTS {
-        match once(source, to, anchor, demand, threads, progress) {
+        let mut read = Vec::new();
+        match once(source, to, anchor, demand, threads, progress, &mut read) {
             // What was named a moment ago is gone: somebody published meanwhile.
             Err(SyncError::Fetch(StoreError::NotFound { path })) => {
                 last = SyncError::Moving(format!("`{path}` is missing"));
             }
             Err(e @ SyncError::Moving(_)) => last = e,
+            // Files of two publications contradict each other, and nobody is to blame.
+            Err(e @ SyncError::Damaged(_)) if has_moved(source, &read) => {
+                last = SyncError::Moving(e.to_string());
+            }
             done => return done,
         }
     }
     Err(last)
+}
+
+fn has_moved(source: &dyn Store, read: &[u8]) -> bool {
+    source.read(latest::PATH, latest::MAX_BYTES).is_ok_and(|now| !read.is_empty() && now != read)
 }
 
 /// What is here.
@@ -178,23 +191,28 @@ fn once(
     demand: Option<&Quorum>,
     threads: NonZero<usize>,
     progress: &mut Progress<'_>,
+    read: &mut Vec<u8>,
 ) -> Result<Synced, SyncError> {
     let ours = Ours::read(to, &anchor.pin)?;
     if let Some(ours) = &ours {
         ours.finish(to);
     }
     let theirs = Theirs::read(source, ours.as_ref().map(|ours| &ours.chain), anchor)?;
+    read.clone_from(&theirs.bytes);
     let here = ours.as_ref().and_then(|ours| ours.latest.as_ref());
-    judge_age(&theirs.latest, &theirs.chain, &remembering(anchor, here)).map_err(|doubt| {
+    judge_age(&theirs.latest, &theirs.chain, &remembering(anchor, here, &theirs.chain)).map_err(|doubt| {
         // A log that contradicts the one here is more than an old one.
-        here.and_then(|here| fork::shorter(to, here, &theirs)).unwrap_or(SyncError::Source(doubt))
+        here.and_then(|here| fork::shorter(to, here, &theirs))
+            .or_else(|| fork::as_seen(&anchor.seen, &theirs))
+            .unwrap_or(SyncError::Source(doubt))
     })?;
     let whole = here.is_none_or(|here| is_whole(to, here));
     if here == Some(&theirs.latest) && whole {
         witnesses::follow(source, to, &theirs, demand)?;
         return Ok(synced(anchor, &theirs, 0, false, false));
     }
-    let loaded = if whole { Some(Work::load(to, &theirs.chain, here, threads)) } else { None };
+    let sound = whole && here.is_none_or(|here| tiles_hold(to, here));
+    let loaded = if sound { Some(Work::load(to, &theirs.chain, here, threads)) } else { None };
     let (work, anew) = match loaded {
         Some(Ok(work)) => (work, false),
         None | Some(Err(PublishError::Log(_) | PublishError::Store(_) | PublishError::Catalogue(_))) => {
@@ -202,7 +220,10 @@ fn once(
         }
         Some(Err(e)) => return Err(e.into()),
     };
-    let copy = Copy { to, here, demand, anew, threads };
+    if let Some(ours) = ours.as_ref().filter(|_| !anew) {
+        check_rotated(to, ours, &theirs, threads)?;
+    }
+    let copy = Copy { to, here, seen: &anchor.seen, demand, anew, threads };
     let fetched = take_over(source, &copy, &theirs, work, progress)?;
     Ok(synced(anchor, &theirs, fetched, true, anew))
 }
@@ -212,6 +233,8 @@ struct Copy<'a> {
     to: &'a dyn StoreMut,
     /// What is in force there.
     here: Option<&'a Latest>,
+    /// What its owner has seen, which may be more.
+    seen: &'a Seen,
     /// The witnesses that its site demands.
     demand: Option<&'a Quorum>,
     /// Whether it is damaged, so that all of it is written again.
@@ -220,9 +243,12 @@ struct Copy<'a> {
 }
 
 /// What its owner has seen, and what this copy shows that it was given.
-fn remembering(anchor: &Anchor, here: Option<&Latest>) -> Anchor {
+fn remembering(anchor: &Anchor, here: Option<&Latest>, chain: &Chain) -> Anchor {
     let mut seen = anchor.seen;
-    if let Some(here) = here.filter(|here| here.version >= seen.version) {
+    // One that was restored from before a registry key was taken out says nothing about versions since.
+    let is_earlier = |here: &Latest| chain.registry_epoch(here.trust) < chain.registry_epoch(seen.trust);
+    let is_newer = |here: &Latest| !is_earlier(here) && here.version >= version_floor(&seen, chain, here);
+    if let Some(here) = here.filter(|here| is_newer(here)) {
         seen.version = here.version;
         seen.root = Some(here.root);
         seen.trust = seen.trust.max(here.trust);
@@ -248,17 +274,6 @@ fn synced(anchor: &Anchor, theirs: &Theirs, fetched: u64, changed: bool, repaire
     Synced { latest, fetched, changed, repaired, seen }
 }
 
-/// Tells whether every file of a copy is there and the hashes lead to its roots. Where not, it is made anew.
-fn is_whole(to: &dyn StoreMut, here: &Latest) -> bool {
-    let is_there = |tile: Tile| to.open(&tile.path()).or_else(|_| to.open(&tile.full().path())).is_ok();
-    let leads_there = || {
-        let reader = LogReader::new(to, here.log_size);
-        crate::merkle::root(&reader, here.log_size).is_ok_and(|root| root == here.log_root)
-    };
-    let snapshot = || crate::reader::open_snapshot(to, here).is_ok();
-    to.open(CHECKPOINT).is_ok() && Tile::all(here.log_size).all(is_there) && leads_there() && snapshot()
-}
-
 fn take_over(
     source: &dyn Store,
     copy: &Copy<'_>,
@@ -274,18 +289,20 @@ fn take_over(
     let first = work.old_size();
     let checkpoint = fetch(copy, theirs, &log, &mut work, progress);
     let checkpoint = checkpoint.inspect_err(|_| work.abandon(&theirs.latest.staged_path()))?;
-    for (version, note) in (1..).zip(&theirs.notes) {
-        put_once(copy.to, &trust_path(version), note)?;
+    for (version, note) in theirs.own_notes()? {
+        put_once(copy.to, &trust_path(version), &note)?;
     }
     if copy.anew {
         // It would say that the damaged tiles are complete.
         copy.to.remove(CHECKPOINT)?;
     }
-    work.commit_signed(&theirs.latest, &theirs.bytes, &checkpoint, &mut |_| {}).map_err(|e| match e {
-        PublishError::Foreign(what) => SyncError::Damaged(what),
-        e => e.into(),
-    })?;
-    complete(copy.to, &theirs.chain, &theirs.latest)?;
+    work.commit_signed(&theirs.latest, &theirs.own_lines()?, &checkpoint, &mut |_| {}).map_err(
+        |e| match e {
+            PublishError::Foreign(what) => SyncError::Damaged(what),
+            e => e.into(),
+        },
+    )?;
+    complete_own(copy.to, &theirs.chain, &theirs.latest)?;
     Ok(theirs.latest.log_size.saturating_sub(first))
 }
 
@@ -303,25 +320,31 @@ fn fetch(
     let reader = LogReader::new(log, end);
     let mut at = first;
     while at < end {
-        let upto = part_of(at, first, end).end;
+        let part = part_of(at, first, end);
         let mut batch = Vec::new();
-        for index in at..upto {
+        for index in part.clone() {
             batch.push(reader.entry(index).map_err(fetch_error)?);
             progress(index.saturating_sub(first) + 1, end.saturating_sub(first));
         }
         check_signatures(at, &batch, &theirs.chain, copy.threads)?;
         work.take(batch, &staged, copy.threads).map_err(|e| foreign(at, e))?;
-        at = upto;
+        at = part.end;
     }
     if work.log_root() != theirs.latest.log_root {
         return Err(fork::explain(copy.to, log, copy.here, theirs));
     }
     // What replaces a damaged copy must still continue what that copy had signed.
-    if let Some(here) = copy.here.filter(|_| copy.anew) {
-        fork::refuse(log, here, theirs)?;
+    let here = copy.here.filter(|_| copy.anew).map(|here| (here.log_size, here.log_root));
+    // So must what replaces a copy that is lost, or older than what was seen.
+    let seen = copy.seen.log_root.map(|root| (copy.seen.log_size, root)).filter(|(size, _)| *size <= end);
+    for before in here.into_iter().chain(seen) {
+        fork::refuse(work, log, before, theirs)?;
     }
     // One version says one thing; whoever signed it twice may not have the first one replaced.
-    if copy.here.is_some_and(|here| here.version == theirs.latest.version && *here != theirs.latest) {
+    let epoch = |latest: &Latest| theirs.chain.registry_epoch(latest.trust);
+    let is_same =
+        |here: &Latest| here.version == theirs.latest.version && epoch(here) == epoch(&theirs.latest);
+    if copy.here.is_some_and(|here| is_same(here) && *here != theirs.latest) {
         let what = format!("version {} is not the one that was seen", theirs.latest.version);
         return Err(SyncError::Source(Doubt::Rollback(what)));
     }
@@ -363,27 +386,4 @@ fn foreign(first: u64, error: PublishError) -> SyncError {
         }
         e => e.into(),
     }
-}
-
-fn check_signatures(
-    first: u64,
-    entries: &[Vec<u8>],
-    chain: &Chain,
-    threads: NonZero<usize>,
-) -> Result<(), SyncError> {
-    let check = |(first, share): (u64, &[Vec<u8>])| {
-        (first..).zip(share).try_for_each(|(index, entry)| {
-            Standing::of(entry, index, chain).map(drop).map_err(|what| SyncError::Entry { index, what })
-        })
-    };
-    let width = entries.len().div_ceil(threads.get()).max(1);
-    thread::scope(|scope| {
-        let start =
-            |share| thread::Builder::new().spawn_scoped(scope, move || check(share)).map_err(|_| share);
-        let work: Vec<_> = (first..).step_by(width).zip(entries.chunks(width)).map(start).collect();
-        work.into_iter().try_for_each(|started| match started {
-            Ok(thread) => thread.join().unwrap_or_else(|_| Err(SyncError::Moving("a thread stopped".into()))),
-            Err(share) => check(share),
-        })
-    })
 }

@@ -1,8 +1,10 @@
 //! What the source says is in force, verified.
 
 use super::{SyncError, fetch_error};
-use crate::latest::Latest;
+use crate::keys::VerifierKey;
+use crate::latest::{self, Latest};
 use crate::log::CHECKPOINT;
+use crate::note::Note;
 use crate::publish::{MAX_CHECKPOINT, Overlay, PublishError, committed_log, verified_checkpoint};
 use crate::reader::{Anchor, Claimed, trust_doubt, trust_path};
 use crate::record::Doubt;
@@ -46,6 +48,27 @@ impl Theirs {
         Ok(Self { chain, notes, latest, bytes: claimed.bytes })
     }
 
+    /// `latest.note` without lines of keys that are not its own: whoever serves it can add them.
+    pub fn own_lines(&self) -> Result<Vec<u8>, SyncError> {
+        only_known(latest::PATH, &self.bytes, &self.chain.current().registry.keys)
+    }
+
+    /// The versions of the trust, likewise. The first one is pinned as it is.
+    pub fn own_notes(&self) -> Result<Vec<(u64, Vec<u8>)>, SyncError> {
+        let mut notes = Vec::new();
+        for (version, bytes) in (1..).zip(&self.notes) {
+            let chain = self.chain.as_of(version);
+            let before = chain.as_ref().and_then(Chain::previous);
+            let (Some(chain), Some(before)) = (&chain, before) else {
+                notes.push((version, bytes.clone()));
+                continue;
+            };
+            let roots = [before.root.keys.as_slice(), &chain.current().root.keys].concat();
+            notes.push((version, only_known(&trust_path(version), bytes, &roots)?));
+        }
+        Ok(notes)
+    }
+
     /// Its log, with what an interrupted publication has not written yet.
     pub fn log<'s>(&self, source: &'s dyn Store) -> Result<Overlay<'s>, SyncError> {
         match committed_log(source, &self.chain, &self.latest) {
@@ -69,6 +92,12 @@ impl Theirs {
     }
 }
 
+/// What was verified can be parsed again.
+fn only_known(path: &str, bytes: &[u8], keys: &[VerifierKey]) -> Result<Vec<u8>, SyncError> {
+    let note = Note::parse(bytes).map_err(|e| SyncError::Damaged(format!("`{path}`: {e}")))?;
+    Ok(note.only_known(keys))
+}
+
 fn read_notes(source: &dyn Store) -> Result<Vec<Vec<u8>>, SyncError> {
     let mut notes = Vec::new();
     for version in 1..=MAX_VERSIONS {
@@ -88,7 +117,7 @@ fn read_notes(source: &dyn Store) -> Result<Vec<Vec<u8>>, SyncError> {
 fn unavailable(source: &dyn Store, doubt: Doubt) -> SyncError {
     match doubt {
         Doubt::Unreadable(_) => {
-            let again = source.read(crate::latest::PATH, crate::latest::MAX_BYTES);
+            let again = source.read(latest::PATH, latest::MAX_BYTES);
             again.err().map_or(SyncError::Source(doubt), SyncError::Fetch)
         }
         doubt => SyncError::Source(doubt),

@@ -169,6 +169,38 @@ impl Chain {
         };
         Publishers { threshold: role.threshold, keys }
     }
+
+    /// The keys under which the log entry at `index` was logged: the same, with those that were found to be in foreign
+    /// hands since.
+    ///
+    /// What takes a grant away is judged by them. Otherwise naming a key as compromised, from an index on that is low
+    /// enough to be sure, would put back in force what its owner had found to be harmful.
+    pub fn publishers_then(&self, index: u64) -> Publishers<'_> {
+        let role = &self.at(index).publisher;
+        Publishers { threshold: role.threshold, keys: Cow::Borrowed(role.keys.as_slice()) }
+    }
+
+    /// The version of the trust that last took a registry key out, as seen from `version`; 1 where none did.
+    ///
+    /// Whoever had that key may have signed any number as the version of a snapshot, the last one even. So versions are
+    /// compared only among those that were signed since: The Update Framework recovers from a fast-forward likewise
+    /// (specification, 5.3.11).
+    pub fn registry_epoch(&self, version: u64) -> u64 {
+        let versions = || self.earlier.iter().chain([&self.current]).filter(|trust| trust.version <= version);
+        let takes_one_out = |(before, after): &(&Trust, &Trust)| {
+            let stays = |key: &VerifierKey| after.registry.keys.iter().any(|k| k.public() == key.public());
+            !before.registry.keys.iter().all(stays)
+        };
+        let last = versions().zip(versions().skip(1)).filter(takes_one_out).last();
+        last.map_or(1, |(_, after)| after.version)
+    }
+
+    /// The chain as it would be if `next`, which nobody has signed yet, followed: to show what it would change.
+    pub fn if_followed_by(&self, next: Trust) -> Self {
+        let mut chain = self.clone();
+        chain.earlier.push(std::mem::replace(&mut chain.current, next));
+        chain
+    }
 }
 
 /// Whose signatures count for one log entry.
@@ -199,8 +231,10 @@ impl Publishers<'_> {
         super::signers(note, &self.keys, 1)
     }
 
-    /// Tells by names alone whether enough of them are said to have signed. Entries of a log that was verified are told
-    /// apart by it: those that count, and those whose key was found to be stolen since.
+    /// Tells by names alone whether enough of them are said to have signed. Entries of a log that was verified under this
+    /// very chain are told apart by it: those that count, and those whose key was found to be stolen since. Where a version
+    /// takes force for entries that stand already, they are verified anew first, by whoever puts it in force and by whoever
+    /// follows: a name may have stood there before its key was known.
     pub fn are_named(&self, note: &Note, threshold: usize) -> bool {
         let named = |key: &&VerifierKey| note.signatures().iter().any(|signature| signature.is_named(key));
         let mut distinct: Vec<&[u8; 32]> = self.keys.iter().filter(named).map(VerifierKey::public).collect();

@@ -222,6 +222,13 @@ fn check_entries(
                     "entry {index} counts no longer: `{keys}` signed it, which is compromised"
                 ));
             }
+            Ok(Standing::Revokes(keys)) => {
+                report.entries += 1;
+                let keys = keys.join("`, `");
+                report.note(format!(
+                    "entry {index} stands, since it revokes: `{keys}` signed it, which is compromised"
+                ));
+            }
             Err(what) => {
                 sound = false;
                 report.fault(&path, Some(offset), format!("entry {index}: {what}"));

@@ -47,6 +47,8 @@ pub struct Report {
     pub issued: Option<Timestamp>,
     /// Until when it is believed.
     pub expires: Option<Timestamp>,
+    /// When the trust was made.
+    pub trust_issued: Option<Timestamp>,
     /// Until when the trust counts.
     pub trust_expires: Option<Timestamp>,
     /// Entries of the log whose signatures were checked.
@@ -72,9 +74,11 @@ impl Report {
         past(self.expires) || past(self.trust_expires)
     }
 
-    /// Tells whether it was signed at a time that is still to come, so that readers take their clock for a wrong one.
+    /// Tells whether it, or the trust it stands on, was signed at a time that is still to come, so that readers take their
+    /// clock for a wrong one.
     pub fn is_ahead(&self, now: Timestamp) -> bool {
-        self.issued.is_some_and(|issued| now < issued)
+        let ahead = |issued: Option<Timestamp>| issued.is_some_and(|issued| now < issued);
+        ahead(self.issued) || ahead(self.trust_issued)
     }
 
     fn fault(&mut self, file: &str, offset: Option<u64>, what: impl Into<String>) {
@@ -113,6 +117,7 @@ impl Audit<'_> {
         report.origin = Some(newest.origin().to_string());
         let Some((chain, latest)) = self.latest(&newest, now, report) else { return };
         report.trust_version = Some(chain.current().version);
+        report.trust_issued = Some(chain.current().issued);
         report.trust_expires = Some(chain.current().expires);
         self.log_and_snapshot(&chain, &latest, &files, report);
         self.leftovers(&latest, &files, report);
@@ -147,7 +152,7 @@ impl Audit<'_> {
         }
     }
 
-    /// A signature by nobody the trust knows says nothing, and nobody else would notice that it was changed.
+    /// A signature by nobody the trust knows says nothing, and whoever serves the file can add one: that breaks no registry.
     fn unknown_trust_signers(&self, notes: &[Vec<u8>], pin: &Hash, report: &mut Report) {
         for (version, bytes) in (1..).zip(notes) {
             let upto = notes.iter().take(usize::try_from(version).unwrap_or(usize::MAX)).map(Vec::as_slice);
@@ -155,8 +160,8 @@ impl Audit<'_> {
             let before = chain.previous().map(|trust| trust.root.keys.clone()).unwrap_or_default();
             let known: Vec<_> = chain.current().root.keys.iter().cloned().chain(before).collect();
             for signature in note.unknown_signers(&known) {
-                let what = format!("carries a signature by `{}`, who is no root key", signature.name());
-                report.fault(&trust_path(version), None, what);
+                let (path, name) = (trust_path(version), signature.name());
+                report.note(format!("`{path}` carries a signature by `{name}`, who is no root key"));
             }
         }
     }
@@ -180,8 +185,8 @@ impl Audit<'_> {
         }
         let note = self.store.read(latest::PATH, latest::MAX_BYTES).ok().and_then(|b| Note::parse(&b).ok());
         for signature in note.iter().flat_map(|note| note.unknown_signers(&chain.current().registry.keys)) {
-            let what = format!("carries a signature by `{}`, who is no registry key", signature.name());
-            report.fault(latest::PATH, None, what);
+            let (path, name) = (latest::PATH, signature.name());
+            report.note(format!("`{path}` carries a signature by `{name}`, who is no registry key"));
         }
         trust_age(&chain, now, report);
         report.version = Some(latest.version);
@@ -245,6 +250,9 @@ impl Audit<'_> {
 fn trust_age(chain: &Chain, now: Timestamp, report: &mut Report) {
     let trust = chain.current();
     let todo = "the root keys must sign the next version: run `capgate trust draft`";
+    if now < trust.issued {
+        report.note(format!("its trust was signed {}, which this clock has not reached", trust.issued));
+    }
     if trust.expires <= now {
         report.note(format!("its trust expired {}; {todo}", trust.expires));
     } else if trust.nearly_expired(now) {

@@ -58,6 +58,7 @@ fn run(audit: &mut Audit<'_>, pin: &Hash, earlier: &[u8], now: Timestamp, report
     report.origin = Some(newest.origin().to_string());
     let Some((chain, latest)) = audit.latest(&newest, now, report) else { return };
     report.trust_version = Some(chain.current().version);
+    report.trust_issued = Some(chain.current().issued);
     report.trust_expires = Some(chain.current().expires);
     let earlier = match of_any_version(earlier, &newest) {
         Ok(earlier) => earlier,
@@ -130,7 +131,7 @@ fn audit_log(
 }
 
 fn describe(entry: &[u8], index: u64, chain: &Chain) -> Result<New, String> {
-    let counts = Standing::of(entry, index, chain)? == Standing::Counts;
+    let counts = Standing::of(entry, index, chain)?.counts();
     let note = Note::parse(entry).map_err(|e| e.to_string())?;
     let (what, id) = match Change::read(&note, chain.origin()).map_err(|e| e.to_string())? {
         Change::Profile(profile) => ("published", profile.id),

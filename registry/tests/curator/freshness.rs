@@ -71,6 +71,18 @@ fn rollbacks(h: &History) -> Vec<Case> {
             .sync("fork", "somebody shows different histories to different readers"),
         case(
             h,
+            "rewritten-log-after-the-copy-is-lost",
+            "The same is shown where of the honest log nothing is left but what was seen of it.",
+            rewritten(h),
+        )
+        .holds("the registry key")
+        .seen(seen)
+        .copy("nothing")
+        .lookup_grants("tested-two")
+        .verify_holds()
+        .sync("fork", "somebody shows different histories to different readers"),
+        case(
+            h,
             "another-content-of-one-version",
             "A version that was seen exists a second time with other content.",
             second_six(h),

@@ -153,6 +153,8 @@ fn counted_twice(h: &History) -> Vec<Case> {
         signature_line("bob.test", k.bob.verifier().hash(), &k.alice.sign(text.as_bytes()).unwrap());
     let own_hash = key("bob.test", 2).verifier().hash();
     let other_name = signature_line("bob.test", own_hash, &k.alice.sign(text.as_bytes()).unwrap());
+    let enough = String::from_utf8(sign_profile(&evil(), &[&k.alice, &k.bob])).unwrap();
+    let false_line = signature_line("dave.test", k.dave.verifier().hash(), &[7; 64]);
     let few = "signed by 1 of the 2 keys that are needed: `alice.test`";
     let invalid = "the signature by `bob.test` does not verify";
     let of = |name, attack, note: String| {
@@ -167,6 +169,16 @@ fn counted_twice(h: &History) -> Vec<Case> {
         .lookup("registry-unsigned", few)
         .verify(BUNDLE, few)
         .sync("entry", few),
+        case(
+            h,
+            "false-line-in-a-publishers-name",
+            "A third line, in a publisher's name and no signature, follows those of the two that are needed.",
+            in_force(h, format!("{enough}{false_line}").as_bytes()),
+        )
+        .holds("the registry key")
+        .lookup("registry-unsigned", "the signature by `dave.test` does not verify")
+        .verify(BUNDLE, "the signature by `dave.test` does not verify")
+        .sync("entry", "the signature by `dave.test` does not verify"),
         of(
             "one-key-under-two-names",
             "A publisher signs a second time under another publisher's name.",

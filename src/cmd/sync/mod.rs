@@ -8,6 +8,7 @@ mod target;
 use std::path::Path;
 
 use capgate_registry::reader::Anchor;
+use capgate_registry::record::Doubt;
 use capgate_registry::sync::{SyncError, Synced, sync_witnessed};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -126,8 +127,9 @@ fn report(ui: &Ui, args: &SyncArgs, target: &Target, done: &Synced, carried: Car
 pub fn failed(error: &SyncError, source: &str, copy: &Path) -> Failure {
     let message = format!("{source}: {error}");
     match error {
-        SyncError::Fork { latest, checkpoint, .. } => {
-            let kept = evidence::keep(copy, latest, checkpoint);
+        SyncError::Fork { size, ours, latest, checkpoint, .. } => {
+            let sides = evidence::Sides { size: *size, ours: *ours, latest, checkpoint };
+            let kept = evidence::keep(copy, &sides);
             let failure = Failure::invalid(message);
             match kept {
                 Ok(folder) => failure.help(format!(
@@ -137,6 +139,7 @@ pub fn failed(error: &SyncError, source: &str, copy: &Path) -> Failure {
                 Err(e) => failure.help(format!("the evidence cannot be kept: {e}")),
             }
         }
+        SyncError::Source(doubt @ Doubt::Missing(_)) => opened::doubted_at(doubt, source),
         SyncError::Source(doubt) => Failure { message, ..opened::doubted(doubt, copy) },
         SyncError::Here(_) => Failure::invalid(message)
             .help("remove that folder if the digest given with `--root` is right, and sync again"),

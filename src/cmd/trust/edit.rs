@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::changes::changes;
 use super::draft::Draft;
+use super::effect::Effect;
 use crate::cli::{EditArgs, RoleWord, TrustAddArgs, TrustCompromisedArgs, TrustDraftArgs, TrustRemoveArgs};
 use crate::cmd::handed::write;
 use crate::cmd::keys;
@@ -69,7 +70,8 @@ fn lost(plan: &Plan, key: &VerifierKey, from: u64) -> Vec<String> {
     };
     let range = from.min(latest.log_size)..latest.log_size;
     let found = reader.entries(range).filter(|entry| entry.as_ref().is_ok_and(|entry| signed(entry))).count();
-    vec![format!("{} that `{}` signed from log index {from} on", count(found, "entry"), key.name())]
+    let entries = count(found, "entry").replace("entrys", "entries");
+    vec![format!("{entries} that `{}` signed from log index {from} on", key.name())]
 }
 
 fn role_mut(trust: &mut Trust, role: RoleWord) -> &mut Role {
@@ -119,6 +121,8 @@ struct Edited {
     expires: String,
     changes: Vec<String>,
     unsigned: bool,
+    #[serde(flatten)]
+    effect: Effect,
 }
 
 fn edit(
@@ -151,6 +155,8 @@ fn edit(
     let text = checked(&trust, &plan.chain)?;
     write(&args.file, text.as_bytes())?;
     let lines = changes(current, &trust);
+    let names_more = trust.compromised != current.compromised;
+    let effect = if names_more { Effect::of(&plan, &trust) } else { Effect::default() };
     let had_signatures = before.is_some_and(|before| before.note.is_some());
     if ui.is_json() {
         ui.json(&Edited {
@@ -160,6 +166,7 @@ fn edit(
             expires: trust.expires.to_string(),
             changes: lines,
             unsigned: had_signatures,
+            effect,
         });
         return Ok(Exit::Done);
     }
@@ -174,6 +181,7 @@ fn edit(
         ui.warn("the signatures that it had are gone: they were over another text");
     }
     hints.iter().for_each(|hint| ui.hint(hint));
+    effect.say(ui);
     ui.hint(format!("next, by each root key: capgate trust sign {} --key ROOT-KEY-FILE", quoted(&args.file)));
     Ok(Exit::Done)
 }

@@ -6,6 +6,7 @@
 mod changes;
 mod draft;
 mod edit;
+mod effect;
 mod rotate;
 mod show;
 mod sign;

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use capgate_registry::merkle::Hash;
 use capgate_registry::note::{self, MAX_NOTE, Note};
 use capgate_registry::publish::{self, PublishError, RotateError, Terms};
 use capgate_registry::trust::{Chain, TrustError};
@@ -98,8 +97,9 @@ fn put_together(files: &[PathBuf]) -> Result<Vec<u8>, Failure> {
 
 fn is_newest(plan: &Plan, note: &[u8]) -> bool {
     let path = capgate_registry::reader::trust_path(plan.chain.current().version);
-    capgate_registry::store::Store::read(&plan.folder, &path, MAX_NOTE as u64)
-        .is_ok_and(|stands| Hash::of(&stands) == Hash::of(note))
+    let stands = capgate_registry::store::Store::read(&plan.folder, &path, MAX_NOTE as u64);
+    let text = |bytes: &[u8]| Note::parse(bytes).ok().map(|note| note.text().to_owned());
+    stands.is_ok_and(|stands| text(&stands).is_some() && text(&stands) == text(note))
 }
 
 /// Says whose signatures are missing, before anything is tried.
@@ -128,6 +128,8 @@ fn failed(error: &RotateError, registry: &Path) -> Failure {
         },
         RotateError::Disowned { .. } => Failure::invalid(error.to_string())
             .help("the log grew since it was drafted: edit the draft again, and have it signed anew"),
+        RotateError::NotNow { .. } => Failure::invalid(error.to_string())
+            .help("edit the draft again, `capgate trust draft --days 365`, and have it signed anew; or set the clock"),
         RotateError::Trust(
             TrustError::NotPinned { .. } | TrustError::Version { .. } | TrustError::Signature { .. },
         ) => Failure::invalid(error.to_string()),

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use ureq::Agent;
 
+use crate::world::tls;
+
 /// How long a whole request may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -27,6 +29,7 @@ impl Default for Asker {
     /// One that follows no redirection: who was named is who is asked.
     fn default() -> Self {
         let config = Agent::config_builder()
+            .tls_config(tls::config(Vec::new()))
             .timeout_global(Some(PATIENCE))
             .http_status_as_error(false)
             .max_redirects(0)

@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::sysroot;
+use super::{sysroot, zig};
 use crate::command::Run;
 
 const TARGET: &str = "aarch64-apple-darwin";
@@ -30,6 +30,7 @@ pub fn compile(sources: &Path, target: &Path, verbose: bool) -> Result<Built, St
     fs::create_dir_all(target).map_err(|e| format!("{}: {e}", target.display()))?;
     let target = absolute(target)?;
     let root = absolute(&sysroot::root())?;
+    let zig = zig::programs(OLDEST)?;
     let cargo = |what: &str, rest: &[&str]| {
         let mut run = Run::new(CARGO)
             .arg("rustc")
@@ -50,6 +51,12 @@ pub fn compile(sources: &Path, target: &Path, verbose: bool) -> Result<Built, St
             .env("RUSTC_BOOTSTRAP", "1")
             .env("MACOSX_DEPLOYMENT_TARGET", OLDEST)
             .env("SDKROOT", &path(&root))
+            .env("CC_aarch64_apple_darwin", &path(&zig.compiler))
+            .env("AR_aarch64_apple_darwin", &path(&zig.archiver))
+            .env(
+                "CFLAGS_aarch64_apple_darwin",
+                &format!("-ffile-prefix-map={}=crates", registry()?.display()),
+            )
             // `cargo xtask` points it at another Rust's libraries.
             .env("LD_LIBRARY_PATH", "")
             .output("macos", verbose)
@@ -62,9 +69,6 @@ pub fn compile(sources: &Path, target: &Path, verbose: bool) -> Result<Built, St
 }
 
 fn flags(sources: &Path) -> Result<Vec<String>, String> {
-    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
-    let home = home.ok_or("neither CARGO_HOME nor HOME is set")?;
     let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
     Ok(vec![
         "-Zunstable-options".to_owned(),
@@ -76,7 +80,14 @@ fn flags(sources: &Path) -> Result<Vec<String>, String> {
         "-Clink-arg=-x".to_owned(),
         // The last that fits wins, so the more special ones come later.
         remap(Path::new(RUST_SOURCES), "rust"),
-        remap(&home.join("registry/src"), "crates"),
+        remap(&registry()?, "crates"),
         remap(sources, "capgate"),
     ])
+}
+
+/// Where cargo keeps the sources of crates.
+fn registry() -> Result<PathBuf, String> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
+    Ok(home.ok_or("neither CARGO_HOME nor HOME is set")?.join("registry/src"))
 }

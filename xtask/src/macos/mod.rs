@@ -3,6 +3,7 @@
 mod archive;
 mod compile;
 mod sysroot;
+mod zig;
 
 use std::fs;
 use std::path::{Path, PathBuf};

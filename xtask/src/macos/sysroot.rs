@@ -6,12 +6,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::command::{Run, scratch};
-use crate::machine;
+use super::zig;
+use crate::command::scratch;
 
-/// Brings the list of libSystem's names. Only that one file of it is kept.
-const ZIGLANG: &str = "ziglang==0.17.1";
-const LIST: &str = "ziglang/lib/libc/darwin/libSystem.tbd";
+/// The list of libSystem's names in the package `ziglang`.
+const LIST: &str = "lib/libc/darwin/libSystem.tbd";
 
 /// A library that we list ourselves: its path below the root, its install name, and the names that are used.
 struct Stub {
@@ -63,14 +62,13 @@ pub fn root() -> PathBuf {
 pub fn prepare(verbose: bool) -> Result<String, String> {
     let libraries = root().join("usr/lib");
     let list = libraries.join("libSystem.tbd");
-    let mut said = String::new();
+    let said = zig::prepare(verbose)?;
     if !list.is_file() {
-        let text = fetch(verbose)?;
+        let text = read_list()?;
         // `libc` and `libm` are names of the same library.
         for name in ["libc.tbd", "libm.tbd", "libSystem.tbd"] {
             write(&libraries.join(name), &text)?;
         }
-        said = format!("fetched the list of libSystem's names from {ZIGLANG}");
     }
     for stub in &STUBS {
         write(&root().join(stub.path), &stub.text())?;
@@ -78,21 +76,9 @@ pub fn prepare(verbose: bool) -> Result<String, String> {
     Ok(said)
 }
 
-fn fetch(verbose: bool) -> Result<String, String> {
-    let folder = scratch().join("ziglang");
-    let script = "import glob, sys, zipfile\n\
-                  wheel = zipfile.ZipFile(glob.glob(sys.argv[1] + '/*.whl')[0])\n\
-                  open(sys.argv[1] + '/list', 'wb').write(wheel.read(sys.argv[2]))";
-    let python = || Run::new(machine::python());
-    python()
-        .args("-m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --dest")
-        .arg(&folder)
-        .arg(ZIGLANG)
-        .output("machine", verbose)?;
-    python().arg("-c").arg(script).arg(&folder).arg(LIST).output("machine", verbose)?;
-    let path = folder.join("list");
+fn read_list() -> Result<String, String> {
+    let path = zig::file(LIST)?;
     let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     Ok(for_arm64(&text))
 }
 

@@ -1,0 +1,188 @@
+//! Publishers and readers that meet where there is no lock, as in an object store: whatever one does between two steps of the
+//! other, the registry stays whole and nobody puts anything back.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
+
+mod support;
+
+use std::cell::RefCell;
+use std::num::NonZero;
+
+use capgate_registry::keys::SigningKey;
+use capgate_registry::latest;
+use capgate_registry::log::CHECKPOINT;
+use capgate_registry::publish::{self, LIFE, Publication, PublishError, Terms};
+use capgate_registry::store::{Fill, Listed, ReadAt, Store, StoreError, StoreMut};
+use capgate_registry::sync::{SyncError, Synced, sync};
+use support::{Memory, World, profile};
+
+/// What somebody else does, once.
+type Deed<'a> = Box<dyn FnOnce() + 'a>;
+
+/// A store in which somebody else does something just before the operation of that name meets the file.
+struct Shared<'a> {
+    store: &'a Memory,
+    before: (&'static str, String),
+    /// Entries of the log that is committed by then.
+    log_size: u64,
+    deed: RefCell<Option<Deed<'a>>>,
+}
+
+impl<'a> Shared<'a> {
+    fn new(
+        store: &'a Memory,
+        (operation, path): (&'static str, &str),
+        log_size: u64,
+        deed: impl FnOnce() + 'a,
+    ) -> Self {
+        let deed: Deed<'a> = Box::new(deed);
+        Self { store, before: (operation, path.to_owned()), log_size, deed: RefCell::new(Some(deed)) }
+    }
+
+    fn at(&self, operation: &str, path: &str) {
+        let latest = String::from_utf8(self.store.get(latest::PATH)).unwrap();
+        let is_committed = latest.contains(&format!("\nlog_size = {}\n", self.log_size));
+        if is_committed && self.before.0 == operation && path.starts_with(&self.before.1) {
+            let deed = self.deed.borrow_mut().take();
+            deed.into_iter().for_each(|deed| deed());
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.deed.borrow().is_none()
+    }
+}
+
+impl Store for Shared<'_> {
+    fn read(&self, path: &str, cap: u64) -> Result<Vec<u8>, StoreError> {
+        self.at("read", path);
+        self.store.read(path, cap)
+    }
+    fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, StoreError> {
+        self.store.open(path)
+    }
+    fn list(&self) -> Result<Vec<Listed>, StoreError> {
+        self.at("list", "");
+        self.store.list()
+    }
+}
+
+impl StoreMut for Shared<'_> {
+    fn write(&self, fill: &mut Fill<'_>) -> Result<String, StoreError> {
+        self.store.write(fill)
+    }
+    fn swap(&self, path: &str, expected: Option<&[u8]>, new: &[u8]) -> Result<(), StoreError> {
+        self.at("swap", path);
+        self.store.swap(path, expected, new)
+    }
+    fn remove(&self, path: &str) -> Result<(), StoreError> {
+        self.at("remove", path);
+        self.store.remove(path)
+    }
+}
+
+fn publish_on(
+    world: &World,
+    store: &dyn StoreMut,
+    id: &str,
+    digest: u64,
+) -> Result<Publication, PublishError> {
+    let keys = [SigningKey::parse(&world.registry.encode().unwrap()).unwrap()];
+    let threads = NonZero::<usize>::MIN;
+    let terms = Terms { keys: &keys, now: world.now, life: LIFE, renew: false, threads };
+    publish::publish(store, &world.pin, &[world.sign(&profile(id, digest))], &terms, &mut |_| {})
+}
+
+fn follow(world: &World, source: &dyn Store, to: &Memory) -> Result<Synced, SyncError> {
+    sync(source, to, &world.anchor(), NonZero::<usize>::MIN, &mut |_, _| {})
+}
+
+#[track_caller]
+fn is_whole(world: &World, ids: &[&str]) {
+    let report = world.verify();
+    assert_eq!((report.faults, report.entries), (vec![], ids.len() as u64));
+    for (digest, id) in (0..).zip(ids) {
+        assert_eq!(world.live(&profile(id, digest)), [*id]);
+    }
+}
+
+#[test]
+fn a_slow_publisher_puts_no_older_checkpoint_back() {
+    // Others publish on top at each moment between the commit of the slow one and its end.
+    for (operation, path) in [
+        ("swap", CHECKPOINT),
+        ("read", "log/staged/"),
+        ("read", CHECKPOINT),
+        ("list", ""),
+        ("remove", "log/staged/"),
+    ] {
+        let world = World::new();
+        publish_on(&world, &world.store, "profile-0", 0).unwrap();
+        let others = || {
+            publish_on(&world, &world.store, "profile-2", 2).unwrap();
+            publish_on(&world, &world.store, "profile-3", 3).unwrap();
+        };
+        let slow = Shared::new(&world.store, (operation, path), 2, others);
+        publish_on(&world, &slow, "profile-1", 1).unwrap();
+        assert!(slow.is_done(), "{operation} {path}");
+        is_whole(&world, &["profile-0", "profile-1", "profile-2", "profile-3"]);
+        publish_on(&world, &world.store, "profile-4", 4).unwrap();
+        is_whole(&world, &["profile-0", "profile-1", "profile-2", "profile-3", "profile-4"]);
+    }
+}
+
+#[test]
+fn of_two_at_once_one_wins_and_the_other_is_told() {
+    let world = World::new();
+    publish_on(&world, &world.store, "profile-0", 0).unwrap();
+    let other = || drop(publish_on(&world, &world.store, "profile-1", 1).unwrap());
+    let slow = Shared::new(&world.store, ("swap", latest::PATH), 1, other);
+    let lost = publish_on(&world, &slow, "profile-2", 2);
+    assert!(
+        matches!(&lost, Err(PublishError::Store(StoreError::Conflict { path })) if path == latest::PATH),
+        "{lost:?}"
+    );
+    is_whole(&world, &["profile-0", "profile-1"]);
+    publish_on(&world, &world.store, "profile-2", 2).unwrap();
+    is_whole(&world, &["profile-0", "profile-1", "profile-2"]);
+}
+
+/// Publishes `profile-1` and stops once it is committed; returns the name of what is staged.
+fn stop_behind_the_commit(world: &World) -> String {
+    for stop in 0.. {
+        let store = world.store.copy();
+        store.fail_at.set(Some(stop));
+        let stopped = publish_on(world, &store, "profile-1", 1);
+        if world.store.get(latest::PATH) != store.get(latest::PATH) {
+            stopped.unwrap_err();
+            *world.store.files.borrow_mut() = store.files.into_inner();
+            break;
+        }
+    }
+    let files = world.store.files.borrow();
+    files.keys().find(|path| path.starts_with("log/staged/")).unwrap().clone()
+}
+
+/// A publication is complete but for taking away what it had staged, when the reader meets its checkpoint.
+#[test]
+fn a_source_that_moves_while_it_is_read_is_read_again_and_not_blamed() {
+    let world = World::new();
+    publish_on(&world, &world.store, "profile-0", 0).unwrap();
+    let copy = Memory::default();
+    follow(&world, &world.store, &copy).unwrap();
+    let staged = stop_behind_the_commit(&world);
+    let moved = || {
+        let kept = world.store.get(&staged);
+        publish_on(&world, &world.store, "profile-2", 2).unwrap();
+        world.store.set(&staged, kept);
+    };
+    let source = Shared::new(&world.store, ("read", CHECKPOINT), 2, moved);
+    let done = follow(&world, &source, &copy).unwrap();
+    assert_eq!((source.is_done(), done.latest.log_size), (true, 3));
+    assert_eq!(world.verify_store(&copy).faults, []);
+    // Where nothing moves, the same files are damage and are called that.
+    world.store.set(CHECKPOINT, b"damaged\n".to_vec());
+    publish_on(&world, &world.store, "profile-3", 3).unwrap_err();
+    let damaged = follow(&world, &world.store, &Memory::default());
+    assert!(matches!(damaged, Err(SyncError::Damaged(_))), "{damaged:?}");
+}
