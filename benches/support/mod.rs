@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
+pub mod counting;
+
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
@@ -110,11 +112,14 @@ pub fn registry_key() -> SigningKey {
     key(ORIGIN, 3)
 }
 
+/// Where registries are kept between runs.
+pub fn data() -> PathBuf {
+    std::env::var_os("CAPGATE_BENCH_DATA").map_or_else(|| PathBuf::from("target/bench-data"), PathBuf::from)
+}
+
 /// The registry of `count` profiles under `target/bench-data`, built where it is not there yet.
 pub fn registry(count: u64) -> Built {
-    let root = std::env::var_os("CAPGATE_BENCH_DATA")
-        .map_or_else(|| PathBuf::from("target/bench-data"), PathBuf::from);
-    let store = Plain(root.join(count.to_string()));
+    let store = Plain(data().join(count.to_string()));
     let done = store.0.join("done");
     if let Ok(pin) = fs::read_to_string(&done) {
         return Built { store, pin: pin.parse().unwrap_or_else(|e| panic!("{e}")) };
@@ -155,6 +160,13 @@ fn build(store: &Plain, count: u64) -> Hash {
         from = to;
     }
     pin
+}
+
+/// A profile, signed for the registries here.
+pub fn signed(n: u64) -> Vec<u8> {
+    let origin = Origin::parse(ORIGIN).unwrap_or_else(|e| panic!("{e}"));
+    let publisher = key("publisher.test", 2);
+    publish::sign_profile(&profile(n), &origin, &[&publisher]).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// The key of profile `n`.

@@ -1,8 +1,9 @@
-//! Linting names every problem at a place inside the file; what lints clean reads, and has the keys it says.
+//! Linting names every problem at a place inside the file; what lints clean reads, and has the keys it says. What is recalled
+//! of a profile is what it says.
 #![no_main]
 
 use capgate_registry::document::{Severity, position};
-use capgate_registry::profile::{MAX_BYTES, Profile, Verdict, lint};
+use capgate_registry::profile::{MAX_BYTES, Profile, Recalled, Verdict, lint, recall};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -21,6 +22,10 @@ fuzz_target!(|bytes: &[u8]| {
     let combinations = profile.combinations();
     let keys: Vec<_> = combinations.iter().map(|combination| combination.key()).collect();
     assert_eq!(profile.keys(), if keys.is_empty() { vec![profile.id.key()] } else { keys });
+    if let Some(recalled) = std::str::from_utf8(bytes).ok().and_then(recall) {
+        let (id, supersedes) = (profile.id.clone(), profile.supersedes.clone());
+        assert_eq!(recalled, Recalled { id, keys: profile.keys(), supersedes });
+    }
     assert!(combinations.iter().all(|combination| combination.canonical().lines().count() == 5));
     if problems.is_empty() && profile.verdict == Verdict::Override {
         assert!(!profile.overrides.is_empty());

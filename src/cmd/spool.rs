@@ -8,7 +8,9 @@ use capgate_registry::combination::Hex;
 use capgate_registry::latest::{self, Latest};
 use capgate_registry::log::{CHECKPOINT, MAX_ENTRY, Row, TILE_WIDTH, Tile, decode_bundle};
 use capgate_registry::merkle::Hash;
-use capgate_registry::publish::{MAX_CHECKPOINT, MAX_STAGED, Overlay, PublishError, committed_log};
+use capgate_registry::publish::{
+    MAX_CHECKPOINT, MAX_STAGED, Overlay, PublishError, committed_log, staged_parts,
+};
 use capgate_registry::reader::{read_chain, read_latest, trust_path};
 use capgate_registry::snapshot::{Catalogue, Standing};
 use capgate_registry::store::{ReadAt, Store, StoreError, StoreMut};
@@ -23,8 +25,10 @@ use crate::world::folder::Folder;
 
 /// Bytes of a snapshot that are fetched at once.
 const PIECE: usize = 1 << 20;
-/// Most bytes of a tile: a bundle of the longest entries.
-const CAP: u64 = TILE_WIDTH * (MAX_ENTRY as u64 + 2);
+/// Bytes of a hash.
+const HASH: u64 = 32;
+/// Most bytes of a bundle: one of the longest entries.
+const MAX_BUNDLE: u64 = TILE_WIDTH * (MAX_ENTRY as u64 + 2);
 
 /// Bundles that hold something else than what publishers signed, once: so many are fetched for the audit to name.
 const MAX_DOUBTFUL: u32 = 16;
@@ -133,7 +137,8 @@ impl Fetch<'_> {
             Some(Err(PublishError::Store(e @ StoreError::Io { .. }))) => return Err(e.into()),
             // The audit says what is wrong with it.
             _ => {
-                self.take(self.source, &self.latest.staged_path(), MAX_STAGED)?;
+                let staged = self.take(self.source, &self.latest.staged_path(), MAX_STAGED)?;
+                self.take_staged(&staged.unwrap_or_default())?;
                 Overlay::plain(self.source)
             }
         };
@@ -141,6 +146,16 @@ impl Fetch<'_> {
         let log = self.take_entries(&store)?;
         self.take_hashes(&store, log.entries)?;
         self.take_snapshot(&log)
+    }
+
+    /// What follows the first of the staged files, up to the first that is missing.
+    fn take_staged(&self, first: &[u8]) -> Result<(), StoreError> {
+        for path in staged_parts(first, self.latest) {
+            if self.take(self.source, &path, MAX_STAGED)?.is_none() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Fetches a file; one that is missing stays missing.
@@ -159,7 +174,8 @@ impl Fetch<'_> {
     /// A tile, or the full one that serves in its place.
     fn take_tile(&self, store: &dyn Store, tile: Tile) -> Result<Option<(Tile, Vec<u8>)>, StoreError> {
         for tile in [tile, tile.full()] {
-            if let Some(bytes) = self.take(store, &tile.path(), CAP)? {
+            let cap = if tile.row() == Row::Entries { MAX_BUNDLE } else { tile.width() * HASH };
+            if let Some(bytes) = self.take(store, &tile.path(), cap)? {
                 return Ok(Some((tile, bytes)));
             }
         }

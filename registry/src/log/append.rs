@@ -27,15 +27,16 @@ where
     I: IntoIterator,
     I::Item: AsRef<[u8]>,
 {
-    let mut edge = Edge::read(reader, root)?;
+    let mut appender = Appender::new(reader, root)?;
     for entry in entries {
-        edge.push(entry.as_ref())?;
+        appender.push(entry.as_ref())?;
     }
-    edge.finish()
+    appender.finish()
 }
 
-/// The right edge of a log: in each row, the last tile as far as it is filled.
-struct Edge {
+/// Appends entry by entry, for who gives away what is complete and keeps only the right edge of the log in memory: in each
+/// row, the last tile as far as it is filled.
+pub struct Appender {
     frontier: Frontier,
     rows: Vec<OpenTile<Hash>>,
     bundle: OpenTile<Vec<u8>>,
@@ -68,8 +69,11 @@ impl<T> OpenTile<T> {
     }
 }
 
-impl Edge {
-    fn read(reader: &LogReader<'_>, root: &Hash) -> Result<Self, LogError> {
+impl Appender {
+    /// Takes up the log that `reader` reads and whose root is `root`.
+    ///
+    /// Errors: as [`append`].
+    pub fn new(reader: &LogReader<'_>, root: &Hash) -> Result<Self, LogError> {
         let size = reader.size();
         let mut rows = Vec::new();
         for level in 0..LEVELS {
@@ -94,7 +98,10 @@ impl Edge {
         Ok(Self { frontier, rows, bundle, files: Vec::new() })
     }
 
-    fn push(&mut self, entry: &[u8]) -> Result<(), LogError> {
+    /// Appends one entry.
+    ///
+    /// Errors: [`LogError::TooLong`], [`LogError::Full`].
+    pub fn push(&mut self, entry: &[u8]) -> Result<(), LogError> {
         if entry.len() > MAX_ENTRY {
             return Err(LogError::TooLong { size: entry.len() });
         }
@@ -120,8 +127,25 @@ impl Edge {
         Ok(())
     }
 
+    /// Entries so far.
+    pub fn size(&self) -> u64 {
+        self.frontier.size()
+    }
+
+    /// Root of the log as it is.
+    pub fn root(&self) -> Hash {
+        self.frontier.root()
+    }
+
+    /// Gives away the tiles and bundles that were filled since this was last asked.
+    pub fn take_files(&mut self) -> Vec<(String, Vec<u8>)> {
+        std::mem::take(&mut self.files)
+    }
+
     /// Adds the tiles that stay partial and gives everything away.
-    fn finish(mut self) -> Result<Extension, LogError> {
+    ///
+    /// Errors: none that [`Appender::push`] did not have.
+    pub fn finish(mut self) -> Result<Extension, LogError> {
         let size = self.frontier.size();
         if self.bundle.changed {
             self.close_bundle()?;

@@ -19,7 +19,7 @@ mod tile;
 use crate::merkle::{BuildError, ProofError};
 use crate::store::StoreError;
 
-pub use append::{Extension, append};
+pub use append::{Appender, Extension, append};
 pub use bundle::{BundleError, MAX_ENTRY, decode_bundle, encode_bundle};
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use reader::LogReader;

@@ -58,6 +58,14 @@ impl<'a> LogReader<'a> {
         range.map(|index| self.entry(index))
     }
 
+    /// The entries of the bundle in which `index` stands, all that the log has in it.
+    ///
+    /// Errors: those of [`LogReader::entry`].
+    pub fn entries_with(&self, index: u64) -> Result<Rc<Vec<Vec<u8>>>, LogError> {
+        let tile = Tile::at(Row::Entries, index / super::TILE_WIDTH, self.size);
+        self.bundle(tile.ok_or(LogError::Range { index, size: self.size })?)
+    }
+
     /// One entry, proven to be number `index` of the log with this root.
     ///
     /// Errors: those of [`LogReader::entry`] and [`LogError::Proof`].

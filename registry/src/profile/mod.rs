@@ -7,6 +7,7 @@ mod bounds;
 mod evidence;
 mod id;
 mod read;
+mod recall;
 mod revocation;
 mod rules;
 #[cfg(feature = "evidence")]
@@ -20,6 +21,7 @@ pub use bounds::{APPLE_FAMILIES, THREADGROUP_MEMORIES, Values};
 pub use evidence::{Arm, Evidence, EvidenceKind, Model, Outcome, Shim, ShimName, TestResult};
 pub use id::{IdError, ProfileId};
 pub use read::{read_os, read_schema};
+pub use recall::{Recalled, recall};
 pub use revocation::{Revocation, Severity};
 pub use rules::{INTERPRETERS, is_interpreter, must_acknowledge};
 

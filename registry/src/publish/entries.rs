@@ -1,63 +1,108 @@
-//! Entries in any order: those of the log by positioned reads, the new ones from memory.
+//! Entries in any order: those of the log by positioned reads, the new ones from memory, or where there are many, from
+//! where they wait for their commit.
 
 use std::io;
 
+use super::staged::{encode_part, part_of, part_path};
 use crate::log::{Row, TILE_WIDTH, Tile};
 use crate::snapshot::Entries;
-use crate::store::Store;
+use crate::store::{ReadAt, Store, StoreError, StoreMut};
+
+/// Where each entry stands in its file: offset, behind the length, and length.
+#[derive(Default)]
+struct Places(Vec<(u32, u16)>);
+
+impl Places {
+    /// Takes up the length of the next entry; `first` says whether it begins a file.
+    fn push(&mut self, length: usize, first: bool) {
+        let before = match self.0.last() {
+            Some(&(offset, length)) if !first => offset + u32::from(length),
+            _ => 0,
+        };
+        self.0.push((before + 2, u16::try_from(length).unwrap_or(u16::MAX)));
+    }
+
+    fn read(&self, at: u64, file: &dyn ReadAt) -> io::Result<Vec<u8>> {
+        let at = usize::try_from(at).map_err(io::Error::other)?;
+        let &(offset, length) = self.0.get(at).ok_or_else(|| io::Error::other("there is no such entry"))?;
+        let mut entry = vec![0; usize::from(length)];
+        file.read_exact_at(&mut entry, u64::from(offset))?;
+        Ok(entry)
+    }
+}
 
 /// Entries of a log of which only lengths are in memory, and those that follow it.
 pub(crate) struct LogEntries<'s> {
     store: &'s dyn Store,
     size: u64,
-    /// For each entry of the log: offset in its bundle, behind the length, and length.
-    places: Vec<(u32, u16)>,
+    places: Places,
     new: Vec<Vec<u8>>,
+    /// Those behind `new`, which are in the store already.
+    aside: Places,
+    /// Name of the staged file that they belong to.
+    staged: String,
 }
 
 impl<'s> LogEntries<'s> {
     pub fn new(store: &'s dyn Store, size: u64) -> Self {
-        Self { store, size, places: Vec::new(), new: Vec::new() }
+        let (places, aside) = (Places::default(), Places::default());
+        Self { store, size, places, new: Vec::new(), aside, staged: String::new() }
     }
 
     /// Takes up the length of the next entry of the log.
     pub fn note_length(&mut self, length: usize) {
-        let first = (self.places.len() as u64).is_multiple_of(TILE_WIDTH);
-        let before = match self.places.last() {
-            Some(&(offset, length)) if !first => offset + u32::from(length),
-            _ => 0,
-        };
-        self.places.push((before + 2, u16::try_from(length).unwrap_or(u16::MAX)));
+        let first = (self.places.0.len() as u64).is_multiple_of(TILE_WIDTH);
+        self.places.push(length, first);
     }
 
     pub fn add(&mut self, entry: Vec<u8>) {
         self.new.push(entry);
     }
 
-    pub fn added(&self) -> usize {
-        self.new.len()
+    /// Puts the entries of one staged file, any but the first, where they wait for their commit.
+    pub fn set_aside(
+        &mut self,
+        to: &dyn StoreMut,
+        staged: &str,
+        entries: &[Vec<u8>],
+    ) -> Result<(), StoreError> {
+        to.put(&part_path(staged, self.end()), &encode_part(entries))?;
+        staged.clone_into(&mut self.staged);
+        for (at, entry) in entries.iter().enumerate() {
+            self.aside.push(entry.len(), at == 0);
+        }
+        Ok(())
     }
 
-    pub fn new_entries(&self) -> &[Vec<u8>] {
+    /// Entries of the log and new ones together.
+    pub fn end(&self) -> u64 {
+        self.size + (self.new.len() + self.aside.0.len()) as u64
+    }
+
+    /// The new entries that are in memory: all of them, if none was set aside.
+    pub fn in_memory(&self) -> &[Vec<u8>] {
         &self.new
     }
 
     pub fn read(&self, index: u64) -> io::Result<Vec<u8>> {
-        let missing = || io::Error::other(format!("there is no entry {index}"));
-        if let Some(at) = index.checked_sub(self.size) {
-            let at = usize::try_from(at).map_err(io::Error::other)?;
-            return self.new.get(at).cloned().ok_or_else(missing);
+        let Some(at) = index.checked_sub(self.size) else { return self.read_logged(index) };
+        let in_memory = usize::try_from(at).ok().and_then(|at| self.new.get(at));
+        if let Some(entry) = in_memory {
+            return Ok(entry.clone());
         }
-        let at = usize::try_from(index).map_err(io::Error::other)?;
-        let &(offset, length) = self.places.get(at).ok_or_else(missing)?;
+        let first = part_of(index, self.size, self.end()).start;
+        let file = self.store.open(&part_path(&self.staged, first)).map_err(io::Error::other)?;
+        self.aside.read(at - self.new.len() as u64, file.as_ref())
+    }
+
+    fn read_logged(&self, index: u64) -> io::Result<Vec<u8>> {
+        let missing = || io::Error::other(format!("there is no entry {index}"));
         let tile = Tile::at(Row::Entries, index / TILE_WIDTH, self.size).ok_or_else(missing)?;
         let file = match self.store.open(&tile.path()) {
             Err(e) if e.is_not_found() => self.store.open(&tile.full().path()),
             opened => opened,
         };
-        let mut entry = vec![0; usize::from(length)];
-        file.map_err(io::Error::other)?.read_exact_at(&mut entry, u64::from(offset))?;
-        Ok(entry)
+        self.places.read(index, file.map_err(io::Error::other)?.as_ref())
     }
 }
 

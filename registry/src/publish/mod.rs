@@ -3,7 +3,7 @@
 //! ```text
 //! 1  complete whatever an earlier publication left behind its commit
 //! 2  write snapshot/VERSION-ROOT.snap
-//! 3  write log/staged/SIZE-ROOT        new entries and the signed checkpoint
+//! 3  write log/staged/SIZE-ROOT…       new entries and the signed checkpoint
 //! 4  swap  snapshot/latest.note        the commit: before it the registry is the old one, after it the new one
 //! 5  write tiles and bundles, then log/checkpoint; remove what was staged and snapshots that nobody reads any more
 //! ```
@@ -11,8 +11,10 @@
 //! A stop anywhere before 4 leaves files that nothing names; after it, step 1 of the next publication finishes 5.
 
 mod entries;
+mod overlay;
 mod rotate;
 mod stage;
+mod staged;
 pub(crate) mod work;
 
 use std::num::NonZero;
@@ -33,9 +35,12 @@ use crate::trust::{Chain, Role, Trust};
 use work::{Admitted, Work};
 
 pub(crate) use entries::LogEntries;
+pub use overlay::Overlay;
 pub use rotate::{RotateError, rotate};
-pub use stage::{MAX_CHECKPOINT, MAX_STAGED, Overlay, committed_log, complete, verified_checkpoint};
-pub(crate) use stage::{complete_own, encode_noted, staged_checkpoint};
+pub(crate) use stage::complete_own;
+pub use stage::{committed_log, complete, verified_checkpoint};
+pub use staged::{MAX_CHECKPOINT, MAX_STAGED, staged_parts};
+pub(crate) use staged::{part_of, staged_checkpoint};
 
 /// How long `latest.note` is believed unless it is said otherwise.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(30 * 24);

@@ -1,35 +1,25 @@
-//! Entries that wait for their commit, and what is left to do after it.
-//!
-//! `log/staged/SIZE-ROOT` holds a line `capgate staged v1`, a line with the size of the log before, a line with the
-//! length of the signed checkpoint in bytes, the checkpoint, and the new entries as bundles hold them.
+//! What is left to do behind a commit: tiles and bundles of the entries that were staged, and the checkpoint.
 
 use std::collections::BTreeMap;
-use std::io;
 
 use super::PublishError;
+use super::overlay::Overlay;
+use super::staged::{MAX_CHECKPOINT, Staged, read_renewed};
 use crate::keys::SigningKey;
 use crate::latest::{Latest, PLAUSIBLE_VERSION};
-use crate::log::{CHECKPOINT, Checkpoint, Extension, LogReader, append};
+use crate::log::{Appender, CHECKPOINT, Checkpoint, LogReader, Row, Tile};
 use crate::merkle;
 use crate::note::{self, Note, NoteError};
-use crate::store::{Listed, ReadAt, Store, StoreError, StoreMut};
+use crate::store::{Listed, Store, StoreError, StoreMut};
 use crate::trust::Chain;
 use crate::witness::keeping_cosignatures;
 
-/// Most bytes of staged entries that are read.
-pub const MAX_STAGED: u64 = 1 << 30;
-/// Most bytes of a checkpoint.
-pub const MAX_CHECKPOINT: u64 = 16 * 1024;
-
-const FIRST: &[u8] = b"capgate staged v1\n";
-
-/// A renewal adds no entry, so what witnesses said of the log before still holds, and is kept.
-pub(super) fn encode(
+/// Signs the checkpoint of `latest`. A renewal adds no entry, so what witnesses said of the log before still holds, and is
+/// kept.
+pub(super) fn sign_checkpoint(
     store: &dyn Store,
     chain: &Chain,
     latest: &Latest,
-    old_size: u64,
-    entries: &[Vec<u8>],
     keys: &[&SigningKey],
 ) -> Result<Vec<u8>, PublishError> {
     let checkpoint =
@@ -37,62 +27,7 @@ pub(super) fn encode(
     let note = note::sign(&checkpoint.to_text(), keys)
         .map_err(|source| PublishError::Note { what: CHECKPOINT.into(), source })?;
     let standing = store.read(CHECKPOINT, MAX_CHECKPOINT).unwrap_or_default();
-    Ok(encode_noted(&keeping_cosignatures(&note, &standing), old_size, entries))
-}
-
-/// The same with a checkpoint that is signed already.
-pub(crate) fn encode_noted(checkpoint: &[u8], old_size: u64, entries: &[Vec<u8>]) -> Vec<u8> {
-    let mut bytes = format!("capgate staged v1\n{old_size}\n{}\n", checkpoint.len()).into_bytes();
-    bytes.extend_from_slice(checkpoint);
-    for entry in entries {
-        bytes.extend(u16::try_from(entry.len()).unwrap_or(u16::MAX).to_be_bytes());
-        bytes.extend(entry);
-    }
-    bytes
-}
-
-/// The signed checkpoint in front of what was staged for `latest`, whatever follows it; its signatures are not looked at.
-pub(crate) fn staged_checkpoint(store: &dyn Store, latest: &Latest) -> Option<Vec<u8>> {
-    let file = store.open(&latest.staged_path()).ok()?;
-    let read = |offset: u64, length: u64| {
-        let length = length.min(file.size().checked_sub(offset)?);
-        let mut bytes = vec![0; usize::try_from(length).ok()?];
-        file.read_exact_at(&mut bytes, offset).ok().map(|()| bytes)
-    };
-    // Longer than the three lines can be.
-    let head = read(0, 64)?;
-    let (_, rest) = take_number(head.strip_prefix(FIRST)?)?;
-    let (length, rest) = take_number(rest)?;
-    let offset = u64::try_from(head.len().checked_sub(rest.len())?).ok()?;
-    let checkpoint = read(offset, Some(length).filter(|&length| length <= MAX_CHECKPOINT)?)?;
-    (checkpoint.len() as u64 == length).then_some(checkpoint)
-}
-
-struct Staged {
-    old_size: u64,
-    checkpoint: Vec<u8>,
-    entries: Vec<Vec<u8>>,
-}
-
-fn decode(bytes: &[u8]) -> Option<Staged> {
-    let rest = bytes.strip_prefix(FIRST)?;
-    let (old_size, rest) = take_number(rest)?;
-    let (length, rest) = take_number(rest)?;
-    let (checkpoint, mut rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-    let mut entries = Vec::new();
-    while let Some((length, after)) = rest.split_first_chunk::<2>() {
-        let (entry, after) = after.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
-        entries.push(entry.to_vec());
-        rest = after;
-    }
-    rest.is_empty().then(|| Staged { old_size, checkpoint: checkpoint.to_vec(), entries })
-}
-
-fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let end = bytes.iter().position(|&b| b == b'\n')?;
-    let text = std::str::from_utf8(bytes.get(..end)?).ok()?;
-    let number: u64 = text.parse().ok()?;
-    (number.to_string() == text).then_some((number, bytes.get(end + 1..)?))
+    Ok(keeping_cosignatures(&note, &standing))
 }
 
 /// The checkpoint at its standard place.
@@ -135,41 +70,66 @@ pub fn verified_checkpoint(bytes: &[u8], chain: &Chain) -> Result<Checkpoint, Pu
 }
 
 /// What a committed publication has yet to write: tiles, bundles, and the signed checkpoint behind them.
-pub struct Remainder {
-    extension: Extension,
+struct Remainder<'s> {
+    hashes: Vec<(String, Vec<u8>)>,
+    /// Where the bundles come from; `None` where only the checkpoint is new.
+    staged: Option<Staged<'s>>,
     checkpoint: Vec<u8>,
     /// The checkpoint that this one follows; `None` where there is none yet.
     before: Option<Vec<u8>>,
 }
 
+impl Remainder<'_> {
+    fn write(&self, store: &dyn StoreMut) -> Result<(), PublishError> {
+        for (path, bytes) in &self.hashes {
+            store.put(path, bytes)?;
+        }
+        for (staged, tile) in self.staged.iter().flat_map(|s| s.bundles().map(move |tile| (s, tile))) {
+            store.put(&tile.path(), &staged.bundle(tile)?)?;
+        }
+        Ok(store.swap(CHECKPOINT, self.before.as_deref(), &self.checkpoint)?)
+    }
+}
+
 /// Finds what the publication of `latest` has yet to write; `None` when it is complete.
-fn remainder(store: &dyn Store, chain: &Chain, latest: &Latest) -> Result<Option<Remainder>, PublishError> {
-    let path = latest.staged_path();
+fn remainder<'s>(
+    store: &'s dyn Store,
+    chain: &Chain,
+    latest: &Latest,
+) -> Result<Option<Remainder<'s>>, PublishError> {
     let standing = standing_checkpoint(store, chain)?;
     let is_same = |c: &Checkpoint| c.size == latest.log_size && c.root == latest.log_root;
-    let is_standing = standing.as_ref().is_some_and(|standing| is_same(&standing.checkpoint));
-    let bytes = match store.read(&path, MAX_STAGED) {
-        Err(e) if e.is_not_found() && is_standing => return Ok(None),
-        read => read?,
-    };
-    if is_standing {
-        return Ok(signed_anew(store, chain, latest, &bytes)?);
+    if standing.as_ref().is_some_and(|standing| is_same(&standing.checkpoint)) {
+        return Ok(signed_anew(store, chain, latest)?);
     }
-    let malformed = |what: &str| PublishError::Staged(format!("`{path}` {what}"));
-    let staged = decode(&bytes).ok_or_else(|| malformed("is malformed"))?;
+    let staged =
+        Staged::read(store, latest, standing.as_ref().map_or(0, |standing| standing.checkpoint.size))?;
+    let problem = |what: &str| PublishError::Staged(format!("`{}` {what}", latest.staged_path()));
     let checkpoint = verified_checkpoint(&staged.checkpoint, chain)?;
     if checkpoint.size != latest.log_size || checkpoint.root != latest.log_root {
-        return Err(malformed("has another checkpoint than its name"));
+        return Err(problem("has another checkpoint than its name"));
     }
     let reader = LogReader::new(store, staged.old_size);
     check_consistent(&reader, standing.as_ref().map(|standing| &standing.checkpoint))?;
-    let old_root = merkle::root(&reader, staged.old_size)?;
-    let extension = append(&reader, &old_root, &staged.entries)?;
-    if extension.root != latest.log_root || extension.size != latest.log_size {
-        return Err(malformed("does not lead to the root that was signed"));
+    let mut appender = Appender::new(&reader, &merkle::root(&reader, staged.old_size)?)?;
+    let mut hashes = Vec::new();
+    for part in staged.parts() {
+        staged
+            .with_part(&part, |entries| Ok(entries.iter().try_for_each(|entry| appender.push(entry))?))?;
+        hashes.extend(appender.take_files().into_iter().filter(|(path, _)| is_hash_tile(path)));
     }
+    let extension = appender.finish()?;
+    if extension.root != latest.log_root || extension.size != latest.log_size {
+        return Err(problem("does not lead to the root that was signed"));
+    }
+    hashes.extend(extension.files.into_iter().filter(|(path, _)| is_hash_tile(path)));
+    let checkpoint = staged.checkpoint.clone();
     let before = standing.map(|standing| standing.bytes);
-    Ok(Some(Remainder { extension, checkpoint: staged.checkpoint, before }))
+    Ok(Some(Remainder { hashes, staged: Some(staged), checkpoint, before }))
+}
+
+fn is_hash_tile(path: &str) -> bool {
+    Tile::parse(path).is_some_and(|tile| tile.row() != Row::Entries)
 }
 
 /// What was signed before must be a prefix of what is signed next: a log never signs two histories.
@@ -209,37 +169,31 @@ pub(super) fn restore_checkpoint(
 
 /// A renewal adds no entry, but other keys may sign from now on, and the checkpoint is theirs to sign, too. What was
 /// staged is not needed otherwise, so nothing wrong with it is an error.
-fn signed_anew(
-    store: &dyn Store,
+fn signed_anew<'s>(
+    store: &'s dyn Store,
     chain: &Chain,
     latest: &Latest,
-    staged: &[u8],
-) -> Result<Option<Remainder>, StoreError> {
-    let Some(staged) = decode(staged) else { return Ok(None) };
+) -> Result<Option<Remainder<'s>>, StoreError> {
+    let Some(renewed) = read_renewed(store, latest)? else { return Ok(None) };
     let is_same = |c: &Checkpoint| c.size == latest.log_size && c.root == latest.log_root;
-    let is_sound = verified_checkpoint(&staged.checkpoint, chain).is_ok_and(|c| is_same(&c));
+    let is_sound = verified_checkpoint(&renewed, chain).is_ok_and(|c| is_same(&c));
     let before = store.read(CHECKPOINT, MAX_CHECKPOINT)?;
-    let checkpoint = keeping_cosignatures(&staged.checkpoint, &before);
+    let checkpoint = keeping_cosignatures(&renewed, &before);
     if !is_sound || before == checkpoint {
         return Ok(None);
     }
-    let extension = Extension { files: Vec::new(), size: latest.log_size, root: latest.log_root };
-    Ok(Some(Remainder { extension, checkpoint, before: Some(before) }))
+    Ok(Some(Remainder { hashes: Vec::new(), staged: None, checkpoint, before: Some(before) }))
 }
 
 /// Writes what the publication of `latest` left to write and removes what nobody reads any more. Returns whether
 /// anything was missing.
 pub fn complete(store: &dyn StoreMut, chain: &Chain, latest: &Latest) -> Result<bool, PublishError> {
     let remainder = remainder(store, chain, latest)?;
-    if let Some(remainder) = &remainder {
-        for (path, bytes) in &remainder.extension.files {
-            store.put(path, bytes)?;
-        }
+    match remainder.as_ref().map_or(Ok(()), |remainder| remainder.write(store)) {
         // Where there is no lock, others may have completed this and gone on: theirs is never put back.
-        match store.swap(CHECKPOINT, remainder.before.as_deref(), &remainder.checkpoint) {
-            Err(StoreError::Conflict { .. }) if is_overtaken(store, chain, latest) => {}
-            done => done?,
-        }
+        Err(PublishError::Store(StoreError::Conflict { .. } | StoreError::NotFound { .. }))
+            if is_overtaken(store, chain, latest) => {}
+        done => done?,
     }
     for Listed { path, .. } in store.list()? {
         if is_stale(&path, latest) {
@@ -299,65 +253,8 @@ pub fn committed_log<'s>(
     chain: &Chain,
     latest: &Latest,
 ) -> Result<(Overlay<'s>, bool), PublishError> {
-    let remainder = remainder(store, chain, latest)?;
-    let interrupted = remainder.is_some();
-    let mut files = BTreeMap::new();
-    if let Some(remainder) = remainder {
-        files.extend(remainder.extension.files);
-        files.insert(CHECKPOINT.to_owned(), remainder.checkpoint);
-    }
-    Ok((Overlay { store, files }, interrupted))
-}
-
-/// A store with files laid over it that it should have but has not yet.
-pub struct Overlay<'s> {
-    store: &'s dyn Store,
-    files: BTreeMap<String, Vec<u8>>,
-}
-
-impl<'s> Overlay<'s> {
-    /// Names of the files that are laid over it.
-    pub fn laid_over(&self) -> impl Iterator<Item = &str> {
-        self.files.keys().map(String::as_str)
-    }
-
-    /// The store as it is.
-    pub fn plain(store: &'s dyn Store) -> Self {
-        Self { store, files: BTreeMap::new() }
-    }
-}
-
-impl Store for Overlay<'_> {
-    fn read(&self, path: &str, cap: u64) -> Result<Vec<u8>, StoreError> {
-        match self.files.get(path) {
-            Some(bytes) => Ok(bytes.clone()),
-            None => self.store.read(path, cap),
-        }
-    }
-
-    fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, StoreError> {
-        match self.files.get(path) {
-            Some(bytes) => Ok(Box::new(Bytes(bytes.clone()))),
-            None => self.store.open(path),
-        }
-    }
-
-    fn list(&self) -> Result<Vec<Listed>, StoreError> {
-        self.store.list()
-    }
-}
-
-/// A file in memory.
-struct Bytes(Vec<u8>);
-
-impl ReadAt for Bytes {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let start = usize::try_from(offset).map_err(io::Error::other)?;
-        let found = self.0.get(start..).and_then(|rest| rest.get(..buffer.len()));
-        found.map(|found| buffer.copy_from_slice(found)).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-    }
-
-    fn size(&self) -> u64 {
-        self.0.len() as u64
-    }
+    let Some(remainder) = remainder(store, chain, latest)? else { return Ok((Overlay::plain(store), false)) };
+    let mut files: BTreeMap<String, Vec<u8>> = remainder.hashes.into_iter().collect();
+    files.insert(CHECKPOINT.to_owned(), remainder.checkpoint);
+    Ok((Overlay::new(store, files, remainder.staged), true))
 }

@@ -2,22 +2,26 @@
 
 use std::io;
 use std::num::NonZero;
+use std::ops::Range;
 
-use super::{LogEntries, PublishError, Terms, encode_noted, signers, stage};
+use super::staged::{encode_head, encode_part, part_path, parts};
+use super::{LogEntries, PublishError, Terms, signers, stage};
 use crate::combination::Key;
 use crate::keys::SigningKey;
 use crate::latest::{self, LAST_VERSION, Latest, PLAUSIBLE_VERSION};
-use crate::log::{Extension, LogError, LogReader, append};
+use crate::log::{Appender, LogError, LogReader, TILE_WIDTH};
 use crate::merkle::{self, Hash};
 use crate::note::{self, Kind, Note, Origin};
 use crate::profile::{Profile, ProfileId};
-use crate::reader::read_latest;
-use crate::snapshot::{Catalogue, Change, Compiled, compile};
+use crate::reader::{open_snapshot, read_latest};
+use crate::snapshot::{Catalogue, Change, Compiled, Earlier, compile_beside};
 use crate::store::{StoreError, StoreMut};
 use crate::trust::Chain;
 
+/// Entries of a bundle.
+const BUNDLE: usize = TILE_WIDTH as usize;
 /// Entries of the log that are in memory at once while it is read.
-const BATCH: usize = 16 * 1024;
+const BATCH: usize = 16 * BUNDLE;
 
 /// What became of one note.
 pub(crate) enum Admitted {
@@ -33,9 +37,13 @@ pub(crate) struct Work<'a> {
     chain: &'a Chain,
     old: Option<&'a Latest>,
     old_size: u64,
-    old_root: Hash,
+    /// The right edge of the log, the new entries included.
+    edge: Appender,
     catalogue: Catalogue,
     entries: LogEntries<'a>,
+    /// Leaf hashes of the log, the new entries included.
+    leaves: Vec<Hash>,
+    threads: NonZero<usize>,
 }
 
 impl<'a> Work<'a> {
@@ -51,16 +59,12 @@ impl<'a> Work<'a> {
     }
 
     /// The same as if the log in the store were empty, because it is damaged: what follows writes all of it.
-    pub fn load_nothing(store: &'a dyn StoreMut, chain: &'a Chain, old: Option<&'a Latest>) -> Self {
-        Self {
-            store,
-            chain,
-            old,
-            old_size: 0,
-            old_root: merkle::empty_root(),
-            catalogue: Catalogue::default(),
-            entries: LogEntries::new(store, 0),
-        }
+    pub fn load_nothing(
+        store: &'a dyn StoreMut,
+        chain: &'a Chain,
+        old: Option<&'a Latest>,
+    ) -> Result<Self, PublishError> {
+        Self::read(store, chain, old, (0, merkle::empty_root()), NonZero::<usize>::MIN)
     }
 
     /// Entries that were in the log when it was loaded.
@@ -76,29 +80,33 @@ impl<'a> Work<'a> {
         threads: NonZero<usize>,
     ) -> Result<Self, PublishError> {
         let reader = LogReader::new(store, old_size);
+        let edge = Appender::new(&reader, &old_root)?;
         let mut catalogue = Catalogue::default();
         let mut entries = LogEntries::new(store, old_size);
         let mut tree = merkle::Frontier::new();
+        let mut leaves = Vec::new();
         for first in (0..old_size).step_by(BATCH) {
-            let range = first..old_size.min(first + BATCH as u64);
-            let batch: Vec<Vec<u8>> = reader.entries(range).collect::<Result<_, _>>()?;
-            for entry in &batch {
-                tree.push(merkle::leaf_hash(entry));
-                entries.note_length(entry.len());
-            }
-            catalogue.add_all(first, &batch, chain, threads)?;
+            let bundles: Vec<_> = (first..old_size.min(first + BATCH as u64))
+                .step_by(BUNDLE)
+                .map(|index| reader.entries_with(index))
+                .collect::<Result<_, _>>()?;
+            let batch: Vec<&[u8]> = bundles.iter().flat_map(|b| b.iter().map(Vec::as_slice)).collect();
+            batch.iter().for_each(|entry| entries.note_length(entry.len()));
+            let hashes = catalogue.recall_all(first, &batch, chain, threads)?;
+            hashes.iter().for_each(|&hash| tree.push(hash));
+            leaves.extend(hashes);
         }
         if tree.root() != old_root {
             return Err(LogError::Root { size: old_size, root: old_root }.into());
         }
-        Ok(Self { store, chain, old, old_size, old_root, catalogue, entries })
+        Ok(Self { store, chain, old, old_size, edge, catalogue, entries, leaves, threads })
     }
 
     /// Checks a note and takes it up, if it is new. Nothing of one that is refused is kept.
     pub fn admit(&mut self, position: usize, bytes: &[u8]) -> Result<Admitted, PublishError> {
         let problem = |source| PublishError::Note { what: format!("note {}", position + 1), source };
         let note = Note::parse(bytes).map_err(problem)?;
-        let index = self.old_size + self.entries.added() as u64;
+        let index = self.entries.end();
         let publishers = self.chain.publishers_at(index);
         let id = match Change::read(&note, self.chain.origin())? {
             Change::Revocation(revocation) => {
@@ -118,37 +126,68 @@ impl<'a> Work<'a> {
         // Anybody can add a line in any name. One in that of a later publisher would speak against the entry from then on.
         let entry = note.only_known(publishers.keys());
         self.catalogue.add(index, &entry, self.chain)?;
+        self.append(std::slice::from_ref(&entry))?;
         self.entries.add(entry);
         Ok(Admitted::Appended(id, index))
     }
 
-    /// Takes up the next entries of somebody else's log, whose signatures were verified.
-    pub fn take(&mut self, entries: Vec<Vec<u8>>, threads: NonZero<usize>) -> Result<(), PublishError> {
-        let first = self.old_size + self.entries.added() as u64;
+    /// Takes up the next entries of somebody else's log, whose signatures were verified, up to a border of staged files.
+    /// The first of them stay in memory; what comes behind waits under `staged` from now on.
+    pub fn take(
+        &mut self,
+        entries: Vec<Vec<u8>>,
+        staged: &str,
+        threads: NonZero<usize>,
+    ) -> Result<(), PublishError> {
+        let first = self.entries.end();
         self.catalogue.add_all(first, &entries, self.chain, threads)?;
-        entries.into_iter().for_each(|entry| self.entries.add(entry));
+        self.append(&entries)?;
+        if first == self.old_size {
+            entries.into_iter().for_each(|entry| self.entries.add(entry));
+        } else {
+            self.entries.set_aside(self.store, staged, &entries)?;
+        }
         Ok(())
     }
 
-    /// What the log becomes.
-    pub fn extend(&self) -> Result<Extension, PublishError> {
-        let reader = LogReader::new(self.store, self.old_size);
-        Ok(append(&reader, &self.old_root, self.entries.new_entries())?)
+    /// Removes what waits under `staged`, where nothing comes of it. What cannot be removed takes room until the next
+    /// publication, and nobody reads it.
+    pub fn abandon(&self, staged: &str) {
+        for part in self.parts().filter(|part| self.is_aside(part)) {
+            let _ = self.store.remove(&part_path(staged, part.start));
+        }
     }
 
-    /// Root of the first `size` entries, of those that were in the log and those that were taken up. The new ones are hashed
-    /// here, whatever somebody's tiles say.
+    /// The files of the new entries.
+    fn parts(&self) -> impl Iterator<Item = Range<u64>> + use<> {
+        parts(self.old_size, self.entries.end())
+    }
+
+    fn is_aside(&self, part: &Range<u64>) -> bool {
+        part.start >= self.old_size + self.entries.in_memory().len() as u64
+    }
+
+    fn append(&mut self, entries: &[Vec<u8>]) -> Result<(), PublishError> {
+        entries.iter().try_for_each(|entry| self.edge.push(entry))?;
+        self.leaves.extend(entries.iter().map(|entry| merkle::leaf_hash(entry)));
+        // They are made again from what is staged, behind the commit.
+        drop(self.edge.take_files());
+        Ok(())
+    }
+
+    /// Root of the log with the new entries.
+    pub fn log_root(&self) -> Hash {
+        self.edge.root()
+    }
+
+    /// Root of the first `size` entries, of those that were in the log and those that were taken up. They were all hashed here,
+    /// whatever somebody's tiles say.
     pub fn root_at(&self, size: u64) -> Result<Hash, PublishError> {
-        let reader = LogReader::new(self.store, self.old_size);
-        if size <= self.old_size {
-            return Ok(merkle::root(&reader, size)?);
-        }
-        let new = self.entries.new_entries();
         let missing = || StoreError::io("log", io::Error::other(format!("it has fewer than {size} entries")));
-        let more = usize::try_from(size - self.old_size).ok().and_then(|more| new.get(..more));
-        let peaks = merkle::peaks(&reader, self.old_size)?;
-        let mut tree = merkle::Frontier::from_peaks(self.old_size, peaks).ok_or_else(missing)?;
-        more.ok_or_else(missing)?.iter().for_each(|entry| tree.push(merkle::leaf_hash(entry)));
+        let leaves =
+            usize::try_from(size).ok().and_then(|size| self.leaves.get(..size)).ok_or_else(missing)?;
+        let mut tree = merkle::Frontier::new();
+        leaves.iter().for_each(|&leaf| tree.push(leaf));
         Ok(tree.root())
     }
 
@@ -163,6 +202,7 @@ impl<'a> Work<'a> {
         let (compiled, path) = self.compile(latest.version, progress)?;
         if compiled.root != latest.root || compiled.size != latest.size {
             self.store.remove(&path)?;
+            self.abandon(&latest.staged_path());
             return Err(PublishError::Foreign(format!(
                 "`{}` signs {} records under {}, but the log leads to {} under {}",
                 latest::PATH,
@@ -172,9 +212,22 @@ impl<'a> Work<'a> {
                 compiled.root
             )));
         }
-        let staged = encode_noted(checkpoint, self.old_size, self.entries.new_entries());
-        self.store.put(&latest.staged_path(), &staged)?;
+        self.stage(&latest.staged_path(), checkpoint)?;
         self.swap(note)
+    }
+
+    /// The first of the staged files comes last: without it, nobody looks for the others.
+    fn stage(&self, path: &str, checkpoint: &[u8]) -> Result<(), PublishError> {
+        let new = self.entries.in_memory();
+        let of = |part: &Range<u64>| {
+            let at = |index: u64| usize::try_from(index - self.old_size).unwrap_or(usize::MAX);
+            new.get(at(part.start)..at(part.end)).unwrap_or_default()
+        };
+        for part in self.parts().skip(1).filter(|part| !self.is_aside(part)) {
+            self.store.put(&part_path(path, part.start), &encode_part(of(&part)))?;
+        }
+        let first = self.parts().next().unwrap_or(self.old_size..self.old_size);
+        Ok(self.store.put(path, &encode_head(checkpoint, self.old_size, of(&first)))?)
     }
 
     fn compile(
@@ -184,12 +237,19 @@ impl<'a> Work<'a> {
     ) -> Result<(Compiled, String), PublishError> {
         let mut compiled = None;
         let path = self.store.write(&mut |out| {
-            let done = compile(&self.catalogue, &self.entries, out, progress).map_err(io::Error::other)?;
+            let done = compile_beside(&self.catalogue, &self.entries, self.earlier(), out, progress);
+            let done = done.map_err(io::Error::other)?;
             compiled = Some(done);
             Ok(format!("snapshot/{version}-{}.snap", done.root))
         })?;
         let compiled = compiled.ok_or_else(|| PublishError::Staged(format!("`{path}` was not written")))?;
         Ok((compiled, path))
+    }
+
+    /// The snapshot in force, most of which will stand in the next one, too.
+    fn earlier(&self) -> Option<Earlier<'_>> {
+        let snapshot = open_snapshot(self.store, self.old.filter(|_| self.old_size > 0)?).ok()?;
+        Some(Earlier::new(snapshot, &self.leaves, self.threads))
     }
 
     fn swap(&self, note: &[u8]) -> Result<(), PublishError> {
@@ -221,28 +281,20 @@ impl<'a> Work<'a> {
     /// Steps 2 to 4.
     pub fn commit(&self, terms: &Terms<'_>, progress: &mut dyn FnMut(u64)) -> Result<Latest, PublishError> {
         let signers = signers(&self.chain.current().registry, terms.keys)?;
-        let extension = self.extend()?;
         let version = self.next_version()?;
         let (compiled, _) = self.compile(version, progress)?;
         let latest = Latest {
             version,
             size: compiled.size,
             root: compiled.root,
-            log_size: extension.size,
-            log_root: extension.root,
+            log_size: self.edge.size(),
+            log_root: self.edge.root(),
             trust: self.chain.current().version,
             issued: terms.now,
             expires: terms.now.saturating_add(terms.life).unwrap_or(terms.now),
         };
-        let staged = stage::encode(
-            self.store,
-            self.chain,
-            &latest,
-            self.old_size,
-            self.entries.new_entries(),
-            &signers,
-        )?;
-        self.store.put(&latest.staged_path(), &staged)?;
+        let checkpoint = stage::sign_checkpoint(self.store, self.chain, &latest, &signers)?;
+        self.stage(&latest.staged_path(), &checkpoint)?;
         let note = sign_latest(&latest, self.chain.origin(), &signers)?;
         self.swap(&note)?;
         Ok(latest)

@@ -6,13 +6,14 @@
 
 use std::collections::HashMap;
 use std::num::NonZero;
-use std::thread;
 
 use super::encoding::MAX_PROFILES;
+use super::shares::in_shares;
 use crate::combination::Key;
 use crate::document::Problem;
+use crate::merkle::{Hash, leaf_hash};
 use crate::note::{self, Kind, Note, NoteError, Origin};
-use crate::profile::{Profile, ProfileId, Revocation};
+use crate::profile::{Profile, ProfileId, Recalled, Revocation, recall};
 use crate::trust::Chain;
 
 /// Where a note stands in the log, and how long it is.
@@ -156,30 +157,18 @@ impl Facts {
         };
         Ok(Self { what, counts })
     }
-}
 
-/// Reads entries in shares, one a thread; where no thread can be had, on this one.
-fn read_all(
-    first: u64,
-    entries: &[Vec<u8>],
-    chain: &Chain,
-    threads: NonZero<usize>,
-) -> Vec<Result<Facts, CatalogueError>> {
-    let read_share = |(first, share): (u64, &[Vec<u8>])| {
-        (first..).zip(share).map(|(index, entry)| Facts::read(index, entry, chain)).collect()
-    };
-    let width = entries.len().div_ceil(threads.get()).max(1);
-    thread::scope(|scope| {
-        let start =
-            |share| thread::Builder::new().spawn_scoped(scope, move || read_share(share)).map_err(|_| share);
-        let work: Vec<_> = (first..).step_by(width).zip(entries.chunks(width)).map(start).collect();
-        let finish = |started: Result<thread::ScopedJoinHandle<'_, Vec<_>>, (u64, &[Vec<u8>])>| match started
-        {
-            Ok(thread) => thread.join().unwrap_or_default(),
-            Err(share) => read_share(share),
+    /// The same, in less time, of an entry that was read when it was logged.
+    fn recall(index: u64, entry: &[u8], chain: &Chain) -> Result<Self, CatalogueError> {
+        let note = Note::parse(entry)?;
+        let body = note::body(note.text(), Kind::Profile, chain.origin());
+        let Some(Recalled { id, keys, supersedes }) = body.ok().and_then(recall) else {
+            return Self::read(index, entry, chain);
         };
-        work.into_iter().flat_map(finish).collect()
-    })
+        let publishers = chain.publishers_at(index);
+        let counts = publishers.are_named(&note, publishers.threshold());
+        Ok(Self { what: What::Profile { id, keys, supersedes }, counts })
+    }
 }
 
 /// Everything that a log published so far.
@@ -211,12 +200,40 @@ impl Catalogue {
         chain: &Chain,
         threads: NonZero<usize>,
     ) -> Result<(), CatalogueError> {
-        let read = read_all(first, entries, chain, threads);
+        let read = |at: usize, entry: &Vec<u8>| Facts::read(first + at as u64, entry, chain);
+        let read = in_shares(entries, threads, &read);
+        self.apply_all(first, entries, read)
+    }
+
+    /// The same for entries that were taken up when they were logged and are read again, in a fraction of the time. Also
+    /// gives their leaf hashes.
+    pub(crate) fn recall_all<E: AsRef<[u8]> + Sync>(
+        &mut self,
+        first: u64,
+        entries: &[E],
+        chain: &Chain,
+        threads: NonZero<usize>,
+    ) -> Result<Vec<Hash>, CatalogueError> {
+        let recall = |at: usize, entry: &E| {
+            let entry = entry.as_ref();
+            (Facts::recall(first + at as u64, entry, chain), leaf_hash(entry))
+        };
+        let (facts, leaves) = in_shares(entries, threads, &recall).into_iter().unzip();
+        self.apply_all(first, entries, facts)?;
+        Ok(leaves)
+    }
+
+    fn apply_all<E: AsRef<[u8]>>(
+        &mut self,
+        first: u64,
+        entries: &[E],
+        read: Vec<Result<Facts, CatalogueError>>,
+    ) -> Result<(), CatalogueError> {
         if read.len() != entries.len() {
             return Err(CatalogueError::Malformed("a reading thread stopped".into()));
         }
         for ((index, entry), facts) in (first..).zip(entries).zip(read) {
-            let length = u32::try_from(entry.len()).unwrap_or(u32::MAX);
+            let length = u32::try_from(entry.as_ref().len()).unwrap_or(u32::MAX);
             self.apply(Place { index, length }, facts?)?;
         }
         Ok(())

@@ -21,13 +21,16 @@
 
 mod catalogue;
 mod compile;
+mod earlier;
 mod encoding;
 mod layout;
 mod reader;
+mod shares;
 mod standing;
 
 pub use catalogue::{Catalogue, CatalogueError, Change};
-pub use compile::{CompileError, Compiled, Entries, compile, recompile};
+pub use compile::{CompileError, Compiled, Entries, compile, compile_beside, recompile};
+pub use earlier::Earlier;
 pub use encoding::{RawProfile, RawRecord};
 pub use reader::{Snapshot, SnapshotError};
 pub use standing::Standing;

@@ -1,10 +1,11 @@
 //! Finds a record in a snapshot and proves that it belongs there.
 
 use std::io;
+use std::ops::Range;
 
 use super::encoding::MAX_RECORD;
 use super::layout::{ENTRIES, ENTRY, FENCES, HEADER, HEIGHT, Layout, TILE, WIDTH};
-use crate::combination::Key;
+use crate::combination::{Hex, Key};
 use crate::merkle::{Hash, Hashes, leaf_hash, node_hash, peaks, root_of_peaks};
 use crate::store::ReadAt;
 
@@ -109,6 +110,34 @@ impl Snapshot {
         let record = self.read_record(offset, length)?;
         self.prove(position, &record)?;
         Ok(record)
+    }
+
+    /// Key and place of each record that the tile of the index has from `position` on; nothing of it is proven. `None` behind
+    /// the last one, or where it cannot be read.
+    pub(super) fn index_from(&self, position: u64) -> Option<Vec<(Key, Range<u64>)>> {
+        let (tile, skipped) = (position / ENTRIES, position % ENTRIES);
+        let within = self.layout.count.checked_sub(tile * ENTRIES)?.min(ENTRIES).checked_sub(skipped)?;
+        if within == 0 {
+            return None;
+        }
+        let mut buffer = Vec::new();
+        self.read_rows(&mut buffer, self.layout.index + tile * TILE + skipped * ENTRY, within * ENTRY)
+            .ok()?;
+        let entry = |at| {
+            let (key, offset, length) = split_entry(row(&buffer, ENTRY, at))?;
+            Some((Hex(*key.first_chunk::<32>()?), offset..offset.saturating_add(u64::from(length))))
+        };
+        (0..within).map(entry).collect()
+    }
+
+    /// Bytes of records, whatever they are.
+    pub(super) fn bytes(&self, place: Range<u64>) -> io::Result<Vec<u8>> {
+        if place.start >= HEADER && place.end <= self.layout.records_end || place.is_empty() {
+            let mut bytes = vec![0; usize::try_from(place.end - place.start).map_err(io::Error::other)?];
+            self.file.read_exact_at(&mut bytes, place.start)?;
+            return Ok(bytes);
+        }
+        Err(io::Error::other("the index points outside the records"))
     }
 
     fn read_record(&self, offset: u64, length: u32) -> Result<Vec<u8>, SnapshotError> {

@@ -18,7 +18,7 @@ use crate::log::{CHECKPOINT, LogError, LogReader};
 use crate::merkle::Hash;
 use crate::note::Note;
 use crate::publish::work::Work;
-use crate::publish::{PublishError, complete, complete_own};
+use crate::publish::{Overlay, PublishError, complete, complete_own, part_of};
 use crate::reader::{Anchor, Seen, judge_age, read_chain, read_latest, trust_path, version_floor};
 use crate::record::Doubt;
 use crate::store::{Store, StoreError, StoreMut};
@@ -30,9 +30,8 @@ use whole::{is_whole, tiles_hold};
 
 /// How often a source that changes while it is read is read again.
 const ATTEMPTS: usize = 5;
-/// Entries that are verified at once, and bytes of them.
-const BATCH: usize = 16 * 1024;
-const BATCH_BYTES: usize = 64 << 20;
+/// Entries that are verified at once.
+const BATCH: usize = 1024;
 
 /// Says why nothing was taken over. What was there stays as it was.
 #[derive(Debug, thiserror::Error)]
@@ -217,7 +216,7 @@ fn once(
     let (work, anew) = match loaded {
         Some(Ok(work)) => (work, false),
         None | Some(Err(PublishError::Log(_) | PublishError::Store(_) | PublishError::Catalogue(_))) => {
-            (Work::load_nothing(to, &theirs.chain, here), true)
+            (Work::load_nothing(to, &theirs.chain, here)?, true)
         }
         Some(Err(e)) => return Err(e.into()),
     };
@@ -287,40 +286,9 @@ fn take_over(
         // There is no history that this one could contradict, so nothing is fetched that will be refused.
         witnesses::checked(copy.to, theirs, &log, copy.demand)?;
     }
-    let (first, end) = (work.old_size(), theirs.latest.log_size);
-    let reader = LogReader::new(&log, end);
-    let mut at = first;
-    while at < end {
-        let (from, mut batch, mut bytes) = (at, Vec::new(), 0);
-        while at < end && batch.len() < BATCH && bytes < BATCH_BYTES {
-            let entry = reader.entry(at).map_err(fetch_error)?;
-            bytes += entry.len();
-            batch.push(entry);
-            at += 1;
-            progress(at.saturating_sub(first), end.saturating_sub(first));
-        }
-        check_signatures(from, &batch, &theirs.chain, copy.threads)?;
-        work.take(batch, copy.threads).map_err(|e| foreign(from, e))?;
-    }
-    if work.extend()?.root != theirs.latest.log_root {
-        return Err(fork::explain(copy.to, &log, copy.here, theirs));
-    }
-    // What replaces a damaged copy must still continue what that copy had signed.
-    let here = copy.here.filter(|_| copy.anew).map(|here| (here.log_size, here.log_root));
-    // So must what replaces a copy that is lost, or older than what was seen.
-    let seen = copy.seen.log_root.map(|root| (copy.seen.log_size, root)).filter(|(size, _)| *size <= end);
-    for before in here.into_iter().chain(seen) {
-        fork::refuse(&work, &log, before, theirs)?;
-    }
-    // One version says one thing; whoever signed it twice may not have the first one replaced.
-    let epoch = |latest: &Latest| theirs.chain.registry_epoch(latest.trust);
-    let is_same =
-        |here: &Latest| here.version == theirs.latest.version && epoch(here) == epoch(&theirs.latest);
-    if copy.here.is_some_and(|here| is_same(here) && *here != theirs.latest) {
-        let what = format!("version {} is not the one that was seen", theirs.latest.version);
-        return Err(SyncError::Source(Doubt::Rollback(what)));
-    }
-    let checkpoint = witnesses::checked(copy.to, theirs, &log, copy.demand)?;
+    let first = work.old_size();
+    let checkpoint = fetch(copy, theirs, &log, &mut work, progress);
+    let checkpoint = checkpoint.inspect_err(|_| work.abandon(&theirs.latest.staged_path()))?;
     for (version, note) in theirs.own_notes()? {
         put_once(copy.to, &trust_path(version), &note)?;
     }
@@ -335,7 +303,52 @@ fn take_over(
         },
     )?;
     complete_own(copy.to, &theirs.chain, &theirs.latest)?;
-    Ok(end.saturating_sub(first))
+    Ok(theirs.latest.log_size.saturating_sub(first))
+}
+
+/// Fetches what is new and verifies all that must hold before anything is replaced; the checkpoint is as it is to stand
+/// here. As many entries are in memory as one staged file has.
+fn fetch(
+    copy: &Copy<'_>,
+    theirs: &Theirs,
+    log: &Overlay<'_>,
+    work: &mut Work<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<Vec<u8>, SyncError> {
+    let (first, end) = (work.old_size(), theirs.latest.log_size);
+    let staged = theirs.latest.staged_path();
+    let reader = LogReader::new(log, end);
+    let mut at = first;
+    while at < end {
+        let part = part_of(at, first, end);
+        let mut batch = Vec::new();
+        for index in part.clone() {
+            batch.push(reader.entry(index).map_err(fetch_error)?);
+            progress(index.saturating_sub(first) + 1, end.saturating_sub(first));
+        }
+        check_signatures(at, &batch, &theirs.chain, copy.threads)?;
+        work.take(batch, &staged, copy.threads).map_err(|e| foreign(at, e))?;
+        at = part.end;
+    }
+    if work.log_root() != theirs.latest.log_root {
+        return Err(fork::explain(copy.to, log, copy.here, theirs));
+    }
+    // What replaces a damaged copy must still continue what that copy had signed.
+    let here = copy.here.filter(|_| copy.anew).map(|here| (here.log_size, here.log_root));
+    // So must what replaces a copy that is lost, or older than what was seen.
+    let seen = copy.seen.log_root.map(|root| (copy.seen.log_size, root)).filter(|(size, _)| *size <= end);
+    for before in here.into_iter().chain(seen) {
+        fork::refuse(work, log, before, theirs)?;
+    }
+    // One version says one thing; whoever signed it twice may not have the first one replaced.
+    let epoch = |latest: &Latest| theirs.chain.registry_epoch(latest.trust);
+    let is_same =
+        |here: &Latest| here.version == theirs.latest.version && epoch(here) == epoch(&theirs.latest);
+    if copy.here.is_some_and(|here| is_same(here) && *here != theirs.latest) {
+        let what = format!("version {} is not the one that was seen", theirs.latest.version);
+        return Err(SyncError::Source(Doubt::Rollback(what)));
+    }
+    witnesses::checked(copy.to, theirs, log, copy.demand)
 }
 
 /// A version of the trust never changes.

@@ -72,9 +72,10 @@ pub(super) fn check(
 
 /// Whoever holds the registry key can sign any size; what follows must not loop over entries that nobody has.
 fn first_missing_bundle(store: &Overlay<'_>, latest: &Latest, files: &[Listed]) -> Option<Tile> {
-    let listed = files.iter().map(|file| file.path.as_str()).chain(store.laid_over());
+    let listed = files.iter().filter_map(|file| Tile::parse(&file.path));
+    let laid_over = store.laid_over().filter_map(|path| Tile::parse(&path));
     let bundles: BTreeSet<u64> =
-        listed.filter_map(Tile::parse).filter(|tile| tile.row() == Row::Entries).map(Tile::index).collect();
+        listed.chain(laid_over).filter(|tile| tile.row() == Row::Entries).map(Tile::index).collect();
     let missing = (0..latest.log_size.div_ceil(TILE_WIDTH)).find(|index| !bundles.contains(index))?;
     Tile::at(Row::Entries, missing, latest.log_size)
 }

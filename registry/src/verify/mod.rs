@@ -234,7 +234,7 @@ impl Audit<'_> {
             } else if snapshot_version(path).is_some_and(|version| version < latest.version) {
                 report.note(format!("`{path}` is read by nobody any more; the next publication removes it"));
             } else if path.starts_with("log/staged/") {
-                let what = if *path == latest.staged_path() {
+                let what = if path.starts_with(&latest.staged_path()) {
                     "waits to be written out"
                 } else {
                     "was never committed"
