@@ -234,8 +234,13 @@ impl Plan {
                     return Err(Failure::failed(message).help("see who else writes there").into());
                 }
                 Some(Err(_)) | None => {
-                    ui.hint("somebody else published first: doing it again on top of that");
+                    let in_force = || self.folder.read(latest::PATH, latest::MAX_BYTES).ok();
+                    let before = in_force();
                     reconcile(ui, &self.folder, to, self.root, self.now)?;
+                    // Otherwise an answer was lost.
+                    if in_force() != before {
+                        ui.hint("somebody else published first: doing it again on top of that");
+                    }
                 }
             }
         };
@@ -275,17 +280,27 @@ fn reconcile(ui: &Ui, folder: &Folder, to: &Published, pin: Hash, now: Timestamp
     let seen = memory::of_folder(folder.root())?;
     let quiet = &mut |_: u64, _: u64| {};
     let anchor = |store: &dyn Store| Anchor { pin, seen, now: in_time(store, pin, now) };
-    let done = match sync(to.store(), folder, &anchor(to.store()), threads(), quiet) {
-        // Nothing is there yet, or it is older than the folder.
-        Err(SyncError::Source(Doubt::Missing(_) | Doubt::Rollback(_))) if is_published(folder) => {
-            let _held = to.lock()?;
-            let done = sync(folder, to.store(), &anchor(folder), threads(), quiet);
-            if let Ok(Synced { changed: true, latest, .. }) = &done {
-                ui.hint(format!("brought `{}` to version {}", to.name(), latest.version));
+    let mut tried = 0;
+    let done = loop {
+        let done = match sync(to.store(), folder, &anchor(to.store()), threads(), quiet) {
+            // Nothing is there yet, or it is older than the folder.
+            Err(SyncError::Source(Doubt::Missing(_) | Doubt::Rollback(_))) if is_published(folder) => {
+                let _held = to.lock()?;
+                let done = sync(folder, to.store(), &anchor(folder), threads(), quiet);
+                if let Ok(Synced { changed: true, latest, .. }) = &done {
+                    ui.hint(format!("brought `{}` to version {}", to.name(), latest.version));
+                }
+                done
             }
-            done
+            done => done,
+        };
+        tried += 1;
+        match done {
+            Err(SyncError::Write(e)) if e.is_conflict() && tried < ATTEMPTS => {
+                ui.hint("somebody else published first: looking at what is there now");
+            }
+            done => break done,
         }
-        done => done,
     };
     let done = done.map_err(|e| super::sync::failed(&e, to.name(), folder.root()))?;
     memory::write(&folder.root().join(memory::HIDDEN), &done.seen)

@@ -15,6 +15,16 @@ pub fn counter(what: &'static str) -> ProgressBar {
     bar
 }
 
+/// A bar over things that are counted, as many as it is told later.
+pub fn bar(what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len}") {
+        bar.set_style(style);
+    }
+    bar.set_message(what);
+    bar
+}
+
 /// A bar over bytes.
 pub fn bytes(what: &'static str, total: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());

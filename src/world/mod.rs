@@ -13,6 +13,7 @@ pub mod ops;
 pub mod place;
 pub mod processes;
 pub mod remote;
+pub mod resumed;
 pub mod signals;
 pub mod source;
 mod tls;

@@ -32,6 +32,11 @@ impl Source {
         self.remote.store()
     }
 
+    /// Whether it is behind a line that may break.
+    pub fn is_remote(&self) -> bool {
+        !matches!(self.remote, Remote::Folder(_))
+    }
+
     /// Whether it can say which files it has.
     pub fn has_listing(&self) -> bool {
         !matches!(self.remote, Remote::Http(_))

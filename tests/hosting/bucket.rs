@@ -12,7 +12,7 @@ use crate::server::{Server, free_port};
 use crate::site::Site;
 use crate::support::{B10167, B10359, NOW, Run, World};
 
-const URL: &str = "s3://test-bucket/team/gpu";
+pub const URL: &str = "s3://test-bucket/team/gpu";
 
 /// The server where this machine has it. `cargo xtask test` installs it and says where.
 fn program() -> Option<PathBuf> {

@@ -8,14 +8,21 @@
     clippy::string_slice,
     reason = "tests fail by panicking"
 )]
+#![cfg_attr(not(feature = "cloud"), allow(dead_code, reason = "buckets use it"))]
 
 #[path = "../support/mod.rs"]
 mod support;
 
 #[cfg(feature = "cloud")]
 mod bucket;
+#[cfg(feature = "cloud")]
+mod bucket_faults;
+mod endless;
 mod faults;
+mod held;
 mod loops;
+#[cfg(feature = "cloud")]
+mod maintainers;
 mod nginx;
 mod proxy;
 mod random;

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
+use crate::held::Held;
 use crate::random::Random;
 
 /// What can be wrong with an answer.
@@ -22,7 +23,7 @@ pub enum Fault {
     Cut,
     /// The answer ends after so many bytes, where it has more.
     CutAt(usize),
-    /// The body comes at so many bytes a second.
+    /// The first [`SLOW`] bytes of the body come at so many bytes a second.
     Slow(usize),
     /// Another status, with or without the request having been passed on.
     Status(u16),
@@ -30,8 +31,8 @@ pub enum Fault {
     Short,
     /// A length that is too large.
     Long,
-    /// A body without an end.
-    Endless,
+    /// A body without an end, under that status.
+    Endless(u16),
     /// Nothing ever comes.
     Silent,
     /// One byte is another one.
@@ -63,7 +64,18 @@ struct Shared {
     requests: Mutex<usize>,
     earlier: Mutex<BTreeMap<String, Vec<Vec<u8>>>>,
     writing: RwLock<()>,
+    held: Mutex<Option<Held>>,
+    puts: Mutex<Vec<Put>>,
     is_over: AtomicBool,
+}
+
+/// How `latest.note` was put.
+#[derive(Debug, Clone)]
+pub struct Put {
+    /// `if-match`, `if-none-match` or `none`.
+    pub condition: String,
+    /// What the server said.
+    pub status: u16,
 }
 
 /// A request, as it came.
@@ -75,6 +87,8 @@ struct Request {
 
 /// Longest time that a thread holds a connection on which nothing happens.
 const IDLE: Duration = Duration::from_secs(60);
+/// Bytes of a body that come slowly, so that a test ends.
+const SLOW: usize = 4 << 10;
 /// More than anybody reads of a body without an end.
 const ENDLESS: usize = 1 << 30;
 
@@ -91,6 +105,8 @@ impl Proxy {
             requests: Mutex::default(),
             earlier: Mutex::default(),
             writing: RwLock::default(),
+            held: Mutex::default(),
+            puts: Mutex::default(),
             is_over: AtomicBool::new(false),
         });
         let own = Arc::clone(&shared);
@@ -109,6 +125,16 @@ impl Proxy {
 
     pub fn plan(&self, faults: &[Fault], per_mille: usize) {
         *self.shared.plan.lock().unwrap() = Plan { faults: faults.to_vec(), per_mille };
+    }
+
+    /// Holds a request on its way.
+    pub fn hold(&self, held: &Held) {
+        *self.shared.held.lock().unwrap() = Some(held.clone());
+    }
+
+    /// How `latest.note` was put so far.
+    pub fn puts(&self) -> Vec<Put> {
+        self.shared.puts.lock().unwrap().clone()
     }
 
     /// Answers so far.
@@ -136,6 +162,8 @@ impl Shared {
         client.set_write_timeout(Some(IDLE))?;
         let request = read_request(&mut client)?;
         *self.requests.lock().unwrap() += 1;
+        let held = self.held.lock().unwrap().clone();
+        held.into_iter().for_each(|held| held.meet(&request.method, &request.target));
         let fault = self.choose();
         if let Some(fault) = fault {
             let name = format!("{fault:?}").to_lowercase();
@@ -143,7 +171,7 @@ impl Shared {
         }
         let is_passed_on = match fault {
             Some(Fault::Dropped) => return Ok(()),
-            Some(Fault::Status(_) | Fault::Endless | Fault::Silent | Fault::Redirected) => {
+            Some(Fault::Status(_) | Fault::Endless(_) | Fault::Silent | Fault::Redirected) => {
                 self.number(2) == 0
             }
             _ => true,
@@ -178,6 +206,9 @@ impl Shared {
             let _held = self.writing.write().unwrap();
             self.exchange(request)?
         };
+        if request.method == "PUT" && request.target.ends_with("/snapshot/latest.note") {
+            self.puts.lock().unwrap().push(put(request, &answer));
+        }
         if request.method == "GET" {
             self.earlier.lock().unwrap().entry(request.target.clone()).or_default().push(answer.clone());
         }
@@ -214,7 +245,7 @@ impl Shared {
                 client.write_all(&with_length(&answer, |length| length.saturating_sub(1 + self.number(64))))
             }
             Fault::Long => client.write_all(&with_length(&answer, |length| length + 1 + self.number(64))),
-            Fault::Endless => endless(client),
+            Fault::Endless(status) => endless(client, status),
             Fault::Silent => self.wait(client),
             Fault::Changed => {
                 let body = body_of(&answer);
@@ -250,6 +281,14 @@ impl Shared {
         }
         Ok(())
     }
+}
+
+fn put(request: &Request, answer: &[u8]) -> Put {
+    let head = String::from_utf8_lossy(&request.bytes[..body_of(&request.bytes)]).to_lowercase();
+    let given = ["if-match", "if-none-match"].into_iter().find(|name| head.contains(&format!("\n{name}:")));
+    let answer = String::from_utf8_lossy(answer);
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+    Put { condition: given.unwrap_or("none").to_owned(), status }
 }
 
 fn read_request(client: &mut TcpStream) -> io::Result<Request> {
@@ -314,15 +353,18 @@ fn with_length(message: &[u8], change: impl Fn(usize) -> usize) -> Vec<u8> {
 fn drip(client: &mut TcpStream, bytes: &[u8], rate: usize) -> io::Result<()> {
     let body = body_of(bytes);
     client.write_all(&bytes[..body])?;
-    for piece in bytes[body..].chunks((rate / 8).max(1)) {
+    let quick = bytes.len().min(body + SLOW);
+    for piece in bytes[body..quick].chunks((rate / 8).max(1)) {
         client.write_all(piece)?;
         sleep(Duration::from_millis(125));
     }
-    Ok(())
+    client.write_all(&bytes[quick..])
 }
 
-fn endless(client: &mut TcpStream) -> io::Result<()> {
-    client.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n")?;
+fn endless(client: &mut TcpStream, status: u16) -> io::Result<()> {
+    let head =
+        format!("HTTP/1.1 {status} Endless\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
+    client.write_all(head.as_bytes())?;
     let mut chunk = b"10000\r\n".to_vec();
     chunk.resize(chunk.len() + 0x10000, b'x');
     chunk.extend_from_slice(b"\r\n");

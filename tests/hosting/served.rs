@@ -115,6 +115,84 @@ fn an_encrypted_address_needs_an_authority_that_is_trusted() {
     assert!(wrong.exit == 1 && wrong.err.contains("certificate"), "{}", wrong.err);
 }
 
+#[test]
+fn an_interrupted_sync_goes_on_where_it_was() {
+    let Some((world, _server, url)) = served() else { return };
+    let ids: Vec<String> = (0..600).map(|n| format!("profile-{n}")).collect();
+    profiles(&world, "many", &ids);
+    world.run(&format!("publish --all --profiles many {KEYS} --now {NOW}")).ok();
+    let last = world.path("registry/log/tile/entries/002.p/89");
+    let hidden = world.path("hidden");
+    fs::rename(&last, &hidden).unwrap();
+    // Something that no reader may take for a missing file.
+    fs::create_dir(&last).unwrap();
+    let sync = || world.run(&format!("sync {url} --to mirror --now {NOW}"));
+    let cut = sync();
+    assert!(cut.exit == 1 && cut.err.contains("what is here stays in force"), "{}", cut.err);
+    assert!(!world.path("mirror/snapshot/latest.note").exists());
+    assert!(world.path("mirror/.fetched/log/tile/entries/000").is_file());
+    fs::remove_dir(&last).unwrap();
+    fs::rename(&hidden, &last).unwrap();
+    let asked = |name: &str| {
+        let all = fs::read_to_string(world.path("nginx/access")).unwrap();
+        all.lines().filter(|line| line.contains(&format!(" /log/tile/entries/{name} "))).count()
+    };
+    // What was kept is not believed: a damaged one is fetched anew.
+    fs::write(world.path("mirror/.fetched/log/tile/entries/001"), b"damaged").unwrap();
+    assert_eq!((asked("000"), asked("001")), (1, 1));
+    let done = sync().ok();
+    assert!(done.out.starts_with("synced: 601 new entries"), "{}", done.out);
+    assert_eq!((asked("000"), asked("001")), (2, 2));
+    assert!(!world.path("mirror/.fetched").exists());
+    verify(&world, "mirror").ok();
+    // Whole, it is not fetched again.
+    fs::rename(&last, &hidden).unwrap();
+    fs::create_dir(&last).unwrap();
+    let other = || world.run(&format!("sync {url} --to other --now {NOW}"));
+    assert_eq!(other().exit, 1);
+    fs::remove_dir(&last).unwrap();
+    fs::rename(&hidden, &last).unwrap();
+    other().ok();
+    assert_eq!((asked("000"), asked("001")), (3, 3));
+    verify(&world, "other").ok();
+}
+
+#[test]
+fn a_publication_that_is_not_written_out_yet_is_verified_by_its_address() {
+    let Some((world, _server, url)) = served() else { return };
+    let copied = |from: &str, to: &str| {
+        let done = Command::new("cp").args(["-r", from, to]).current_dir(world.folder.path()).status();
+        assert!(done.unwrap().success());
+    };
+    copied("registry/log", "before");
+    world.run(&format!("publish {B10359} {KEYS} --now {NOW}")).ok();
+    // As a stop behind the commit leaves it: entries are staged, tiles and checkpoint are the old ones.
+    let (checkpoint, bundle) =
+        ("registry/log/checkpoint", fs::read(world.path("registry/log/tile/entries/000.p/2")).unwrap());
+    let checkpoint = fs::read(world.path(checkpoint)).unwrap();
+    let second = 2 + usize::from(u16::from_be_bytes([bundle[0], bundle[1]]));
+    let head = format!("capgate staged v1\n1\n{}\n", checkpoint.len());
+    let staged = [head.as_bytes(), &checkpoint, &bundle[second..]].concat();
+    let latest = world.read("registry/snapshot/latest.note");
+    let value = |key: &str| {
+        let line = latest.lines().find_map(|line| line.strip_prefix(&format!("{key} = "))).unwrap();
+        line.trim_matches('"').to_owned()
+    };
+    fs::remove_dir_all(world.path("registry/log")).unwrap();
+    copied("before", "registry/log");
+    fs::create_dir_all(world.path("registry/log/staged")).unwrap();
+    fs::write(
+        world.path(&format!("registry/log/staged/{}-{}", value("log_size"), value("log_root"))),
+        staged,
+    )
+    .unwrap();
+    let verified = verify(&world, &url);
+    assert!(verified.exit == 0 && verified.out.contains("2 entries"), "{}{}", verified.out, verified.err);
+    let synced = world.run(&format!("sync {url} --to mirror --now {NOW}")).ok();
+    assert!(synced.out.starts_with("synced: 2 new entries"), "{}", synced.out);
+    verify(&world, "mirror").ok();
+}
+
 /// An authority of the test's own and a certificate of `localhost`, by OpenSSL.
 fn certificates(world: &World) -> Pair {
     let openssl = |line: &str| {

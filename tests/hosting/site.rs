@@ -16,16 +16,17 @@ use crate::support::{NOW, Run, World, words};
 const NAMES: [&str; 2] = ["one", "two"];
 /// How often one publication is tried. Far more than faults ever need: a publisher that never succeeds is a failure.
 const TRIES: usize = 60;
-const FAULTS: [Fault; 12] = [
+const FAULTS: [Fault; 13] = [
     Fault::Dropped,
     Fault::Cut,
-    Fault::Slow(8192),
+    Fault::Slow(1024),
     Fault::Status(500),
     Fault::Status(404),
     Fault::Status(304),
     Fault::Short,
     Fault::Long,
-    Fault::Endless,
+    Fault::Endless(200),
+    Fault::Endless(503),
     Fault::Silent,
     Fault::Changed,
     Fault::Stale,
@@ -77,6 +78,11 @@ impl Site {
         Run::of(self.command().args(words(line)))
     }
 
+    /// The same, by somebody who waits so many seconds.
+    pub fn run_with(&self, patience: &str, line: &str) -> Run {
+        Run::of(self.command().env("CAPGATE_PATIENCE", patience).args(words(line)))
+    }
+
     /// Everybody works; then everything that was published is in force everywhere, and nobody ever held anything else than a
     /// sound registry.
     pub fn holds(&self, name: &str) {
@@ -105,8 +111,9 @@ impl Site {
                     scope.spawn(move || ids(name).iter().for_each(|id| self.publish(name, id, figures)))
                 })
                 .collect();
-            for third in 1..=2 {
-                while value(&figures.published) < each * NAMES.len() * third / 3
+            let kills = publishes.div_ceil(20).max(2);
+            for kill in 1..=kills {
+                while value(&figures.published) < each * NAMES.len() * kill / (kills + 1)
                     && publishing.iter().any(|work| !work.is_finished())
                 {
                     sleep(Duration::from_millis(10));
@@ -124,6 +131,11 @@ impl Site {
             assert!(ended.iter().chain(&followed).all(|end| end.is_ok()));
         });
         self.proxy.plan(&[], 0);
+        let done = self.proxy.done();
+        // A few answers may happen to meet only some of them.
+        if self.proxy.requests() * self.per_mille > 1000 * 12 * FAULTS.len() {
+            assert_eq!(done.len(), FAULTS.len(), "{done:?}");
+        }
         let all: BTreeSet<String> = NAMES.iter().flat_map(|name| ids(name)).collect();
         for n in 0..clients {
             self.run(&format!("sync {} --to client-{n} --now {NOW}", self.from)).ok();
@@ -142,11 +154,11 @@ impl Site {
             value(&figures.syncs),
             value(&figures.failed_syncs),
             self.proxy.requests(),
-            self.proxy.done().values().sum::<usize>(),
+            done.values().sum::<usize>(),
             value(&figures.retries),
             value(&figures.kills),
         );
-        println!("{:?}", self.proxy.done());
+        println!("hosting: faults: {done:?}");
     }
 
     fn publish(&self, name: &str, id: &str, figures: &Figures) {
@@ -171,8 +183,9 @@ impl Site {
 
     fn follow(&self, n: usize, is_over: &AtomicBool, figures: &Figures) {
         let folder = format!("client-{n}");
+        let mut newest = 0;
         while !is_over.load(Ordering::Relaxed) {
-            let done = self.run(&format!("sync {} --to {folder} --now {NOW}", self.from));
+            let done = self.run(&format!("sync {} --to {folder} --now {NOW} --format json", self.from));
             add(&figures.syncs, 1);
             let again = ["tries=", "backing off"].iter().map(|word| done.err.matches(word).count());
             add(&figures.retries, again.sum());
@@ -180,6 +193,10 @@ impl Site {
                 assert!(matches!(done.exit, 1 | 4), "{}{}", done.out, done.err);
                 assert!(!done.err.contains("different histories"), "the log was forked: {}", done.err);
                 add(&figures.failed_syncs, 1);
+            } else {
+                let version = done.json()["version"].as_u64().unwrap();
+                assert!(version >= newest, "back from version {newest} to {version}");
+                newest = version;
             }
             self.is_sound(&folder);
         }

@@ -21,9 +21,9 @@ pub fn check(verbose: bool) -> Result<String, String> {
         return Err(line.to_owned());
     }
     let figures: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("hosting: ")).collect();
-    if figures.len() != 2 {
+    if figures.len() != 4 {
         return Err(format!(
-            "two places were to be tried, and {} said what was done:\n{said}",
+            "two places were to be tried, and {} lines say what was done:\n{said}",
             figures.len()
         ));
     }

@@ -18,7 +18,7 @@ use crate::store::{Store, StoreError};
 /// Entries between two borders of staged files; a bundle lies between two of them.
 const PART: u64 = 4 * TILE_WIDTH;
 /// Most bytes of a checkpoint.
-pub(crate) const MAX_CHECKPOINT: u64 = 16 * 1024;
+pub const MAX_CHECKPOINT: u64 = 16 * 1024;
 /// More than the three lines before the checkpoint can have.
 const LINES: u64 = 64;
 /// Most bytes of an entry with its length.
@@ -118,13 +118,6 @@ pub(crate) fn staged_checkpoint(store: &dyn Store, latest: &Latest) -> Option<Ve
     let head = Head::parse(&read(0, LINES)?)?;
     let checkpoint = read(head.offset, head.length)?;
     (checkpoint.len() as u64 == head.length).then_some(checkpoint)
-}
-
-/// Names of the files behind the first one, as that one says; none where it is malformed. Nothing else is believed of it.
-pub fn staged_parts(head: &[u8], latest: &Latest) -> impl Iterator<Item = String> + use<> {
-    let (path, size) = (latest.staged_path(), latest.log_size);
-    let old_size = Head::parse(head).map_or(size, |head| head.old_size);
-    parts(old_size, size).skip(1).map(move |part| part_path(&path, part.start))
 }
 
 /// Most bytes that any staged file has.

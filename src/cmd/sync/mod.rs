@@ -17,6 +17,7 @@ use super::opened;
 use crate::cli::SyncArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::{Ui, count, progress};
+use crate::world::resumed::Resumed;
 use crate::world::signals::{Stop, Woken};
 use crate::world::source::Source;
 use crate::world::{clock, threads};
@@ -79,18 +80,27 @@ fn follow(ui: &Ui, args: &SyncArgs, target: &Target) -> Result<Synced, Failure> 
     let _lock = opened::lock(target.folder())?;
     let anchor = Anchor { pin: target.pin(), seen: target.seen()?, now: clock::now(args.now) };
     let demand = target.demand()?;
-    let bar = progress::counter("entries fetched:");
-    let done = sync_witnessed(
-        source.store(),
-        target.folder(),
-        &anchor,
-        demand.as_ref(),
-        threads(),
-        &mut |done, _| {
+    let bar = progress::bar("entries fetched:");
+    let resumed = Resumed::new(source.store(), source.is_remote().then(|| target.root()));
+    let attempt = || {
+        let mut tell = |done, all| {
+            bar.set_length(all);
             bar.set_position(done);
-        },
-    );
+        };
+        sync_witnessed(&resumed, target.folder(), &anchor, demand.as_ref(), threads(), &mut tell)
+    };
+    let done = match attempt() {
+        // Perhaps only what was kept of an earlier one is damaged.
+        Err(SyncError::Damaged(_) | SyncError::Entry { .. }) if resumed.has_served() => {
+            resumed.forget();
+            attempt()
+        }
+        done => done,
+    };
     bar.finish_and_clear();
+    if matches!(done, Ok(_) | Err(SyncError::Damaged(_) | SyncError::Entry { .. } | SyncError::Fork { .. })) {
+        resumed.forget();
+    }
     let done = done.map_err(|e| failed(&e, &args.source, target.root()))?;
     target.remember(&done.seen)?;
     opened::warn_of_expiry(ui, &done.latest, anchor.now, target.root());

@@ -88,7 +88,7 @@ pub fn judge(root: &Path, manifest: &Manifest, logs: bool) -> Result<Plan, Failu
 fn is_synced(path: &str) -> bool {
     let inside = path.strip_prefix(REGISTRY).and_then(|rest| rest.strip_prefix('/'));
     let first = inside.map(|inside| inside.split('/').next().unwrap_or_default());
-    first.is_some_and(|first| ["trust", "log", "snapshot", ".lock", ".tmp"].contains(&first))
+    first.is_some_and(|first| ["trust", "log", "snapshot", ".lock", ".tmp", ".fetched"].contains(&first))
 }
 
 /// Files and folders that the registry has by now, which may be more than were installed.

@@ -296,7 +296,12 @@ fn write_error(name: &str, error: object_store::Error) -> StoreError {
 
 /// On one line, and no longer than somebody reads: servers send whole documents.
 fn said(error: &(dyn std::error::Error + 'static)) -> String {
-    let text = error.to_string();
+    let mut text = error.to_string();
+    // The client leaves out what a request failed of.
+    let deepest = std::iter::successors(error.source(), |e| e.source()).last().map(ToString::to_string);
+    if let Some(cause) = deepest.filter(|cause| !text.contains(cause.as_str())) {
+        text = format!("{cause}: {text}");
+    }
     let mut line: String = text.chars().take(SAID).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(SAID).is_some() {
         line.push('…');
