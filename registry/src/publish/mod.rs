@@ -39,7 +39,7 @@ pub use overlay::Overlay;
 pub use rotate::{RotateError, rotate};
 pub(crate) use stage::complete_own;
 pub use stage::{committed_log, complete, verified_checkpoint};
-pub use staged::{MAX_CHECKPOINT, MAX_STAGED, staged_parts};
+pub use staged::{MAX_CHECKPOINT, MAX_STAGED};
 pub(crate) use staged::{part_of, staged_checkpoint};
 
 /// How long `latest.note` is believed unless it is said otherwise.
