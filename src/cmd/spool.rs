@@ -8,9 +8,7 @@ use capgate_registry::combination::Hex;
 use capgate_registry::latest::{self, Latest};
 use capgate_registry::log::{CHECKPOINT, MAX_ENTRY, Row, TILE_WIDTH, Tile, decode_bundle};
 use capgate_registry::merkle::Hash;
-use capgate_registry::publish::{
-    MAX_CHECKPOINT, MAX_STAGED, Overlay, PublishError, committed_log, staged_parts,
-};
+use capgate_registry::publish::{MAX_CHECKPOINT, MAX_STAGED, Overlay, PublishError, committed_log};
 use capgate_registry::reader::{read_chain, read_latest, trust_path};
 use capgate_registry::snapshot::{Catalogue, Standing};
 use capgate_registry::store::{ReadAt, Store, StoreError, StoreMut};
@@ -137,8 +135,7 @@ impl Fetch<'_> {
             Some(Err(PublishError::Store(e @ StoreError::Io { .. }))) => return Err(e.into()),
             // The audit says what is wrong with it.
             _ => {
-                let staged = self.take(self.source, &self.latest.staged_path(), MAX_STAGED)?;
-                self.take_staged(&staged.unwrap_or_default())?;
+                self.take(self.source, &self.latest.staged_path(), MAX_STAGED)?;
                 Overlay::plain(self.source)
             }
         };
@@ -146,16 +143,6 @@ impl Fetch<'_> {
         let log = self.take_entries(&store)?;
         self.take_hashes(&store, log.entries)?;
         self.take_snapshot(&log)
-    }
-
-    /// What follows the first of the staged files, up to the first that is missing.
-    fn take_staged(&self, first: &[u8]) -> Result<(), StoreError> {
-        for path in staged_parts(first, self.latest) {
-            if self.take(self.source, &path, MAX_STAGED)?.is_none() {
-                break;
-            }
-        }
-        Ok(())
     }
 
     /// Fetches a file; one that is missing stays missing.

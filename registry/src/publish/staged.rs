@@ -120,13 +120,6 @@ pub(crate) fn staged_checkpoint(store: &dyn Store, latest: &Latest) -> Option<Ve
     (checkpoint.len() as u64 == head.length).then_some(checkpoint)
 }
 
-/// Names of the files behind the first one, as that one says; none where it is malformed. Nothing else is believed of it.
-pub fn staged_parts(head: &[u8], latest: &Latest) -> impl Iterator<Item = String> + use<> {
-    let (path, size) = (latest.staged_path(), latest.log_size);
-    let old_size = Head::parse(head).map_or(size, |head| head.old_size);
-    parts(old_size, size).skip(1).map(move |part| part_path(&path, part.start))
-}
-
 /// Most bytes that any staged file has.
 pub const MAX_STAGED: u64 = LINES + MAX_CHECKPOINT + PART * LONGEST;
 
