@@ -203,3 +203,19 @@ fn a_draft_keeps_its_bytes_where_an_agent_lies() {
     assert!(signed.err.contains("answered with a signature that is not that key's"), "{}", signed.err);
     assert_eq!(world.read("trust-next.note"), draft);
 }
+
+#[test]
+fn a_key_is_named_only_if_its_private_half_signs() {
+    const LINE: &str = "keygen alice.test --agent alice@test";
+    let world = World::bare();
+    let honest = Hostile::start(|key, text| Some(response("ssh-ed25519", &key.sign(text).unwrap())));
+    let line = format!("{}\n", alice().verifier());
+    assert_eq!(run(&world, &honest, LINE).ok().out, line);
+    let lies: Answer = |_, text| Some(response("ssh-ed25519", &mallory().sign(text).unwrap()));
+    let refuses: Answer = |_, _| Some(string(&[5]));
+    for answer in [lies, refuses] {
+        let run = run(&world, &Hostile::start(answer), LINE);
+        assert!(run.exit == 1 && run.out.is_empty(), "{} {}", run.out, run.err);
+        assert!(run.err.contains("the key `alice@test` does not sign"), "{}", run.err);
+    }
+}

@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod mac;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -82,16 +83,26 @@ pub fn run_on(mac: &mac::Mac, folder: &Path, line: &str) -> Run {
     Run::of(mac.runs(&mut capgate(folder)).args(words(line)))
 }
 
-/// A folder whose every parent only root and this user can write, unlike those in `/tmp`.
+/// A folder whose every parent only root and this user can write, unlike those in `/tmp`, and which [`as_somebody_else`] can
+/// enter.
 pub fn private_folder() -> tempfile::TempDir {
     let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let resolved = [Some(target), home].into_iter().flatten().filter_map(|folder| folder.canonicalize().ok());
-    let is_safe = |folder: &PathBuf| capgate_guest::prefix::Prefix::at(folder).is_ok();
-    let found = resolved.into_iter().find(is_safe);
+    // A clone in `/tmp`, with root's own home closed to others: what every system has.
+    let system = rustix::process::getuid().is_root().then(|| PathBuf::from("/var/lib"));
+    let candidates = [Some(target), home, system].into_iter().flatten();
+    let fits =
+        |folder: &PathBuf| is_open_to_others(folder) && capgate_guest::prefix::Prefix::at(folder).is_ok();
+    let found = candidates.filter_map(|folder| folder.canonicalize().ok()).find(fits);
     let folder =
         found.unwrap_or_else(|| panic!("others can write above the target folder and the home folder"));
     tempfile::tempdir_in(folder).unwrap()
+}
+
+/// Whether whoever the tests may become gets there; they become nobody else unless they are root.
+fn is_open_to_others(folder: &Path) -> bool {
+    let enters = |folder: &Path| folder.metadata().unwrap().permissions().mode() & 0o001 != 0;
+    !rustix::process::getuid().is_root() || folder.ancestors().all(enters)
 }
 
 /// A command of a user who is neither root nor the owner of what the tests made, where the tests may become one.

@@ -1,6 +1,8 @@
 //! Without a network: cosign a copy, add the line, demand it.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
 
 use crate::support::{B10167, B10359, NOW, ORIGIN, World};
 use crate::{KEYS, cosigned, witness};
@@ -182,4 +184,80 @@ fn copy(world: &World, from: &str, to: &str) {
     let status =
         std::process::Command::new("cp").arg("-r").arg(world.path(from)).arg(world.path(to)).status();
     assert!(status.unwrap().success());
+}
+
+/// What an older registry key signs once it is taken out: another entry behind what was cosigned.
+fn thief_of(world: &World) {
+    let copied = Command::new("cp").args(["-r", "registry", "thief"]).current_dir(world.path("")).status();
+    assert!(copied.unwrap().success());
+    world.run(&format!("publish {B10359} --registry thief {KEYS} --now {NOW}")).ok();
+}
+
+/// Takes the registry key out in favour of a new one, in `registry-2.key`.
+fn rotate(world: &World) {
+    let now = format!("--now {NOW}");
+    let next = world.run(&format!("keygen {ORIGIN} --out registry-2.key")).ok().out;
+    let old = world.run(&format!("trust show --format json {now}")).ok().json();
+    let old = old["roles"][2]["keys"][0].as_str().unwrap().to_owned();
+    for line in [
+        format!("trust add-key registry {} {now}", next.trim()),
+        format!("trust remove-key {old} {now}"),
+        format!("trust sign trust-next.note --key root.key {now}"),
+        format!("trust rotate trust-next.note --registry-key registry-2.key {now}"),
+    ] {
+        world.run(&line).ok();
+    }
+}
+
+#[test]
+fn attack_a_registry_key_that_was_taken_out_gets_no_cosignature() {
+    let world = World::new();
+    world.run(&format!("publish {B10167} {KEYS} --now {NOW}")).ok();
+    witness(&world, "one");
+    cosigned(&world, "registry", "one");
+    thief_of(&world);
+    rotate(&world);
+    let cosign = |registry: &str, now: &str| {
+        world.run(&format!("witness cosign {registry} --state one --key one.key --now {now}"))
+    };
+    let held = |world: &World| world.run("witness status --state one --format json").ok().json();
+    let before = held(&world);
+    let refused = "thief: trust version 1 signs it, and version 2 is there already";
+    fs::copy(world.path("registry/trust/2.note"), world.path("thief/trust/2.note")).unwrap();
+    let run = cosign("thief", NOW);
+    assert!(run.exit == 4 && run.err.contains(refused), "{}", run.err);
+    // What was met once is remembered, whatever is shown next.
+    fs::remove_file(world.path("thief/trust/2.note")).unwrap();
+    let run = cosign("thief", NOW);
+    assert!(run.exit == 4 && run.err.contains(refused), "{}", run.err);
+    assert_eq!(held(&world), before);
+    cosign("registry", NOW).ok();
+}
+
+#[test]
+fn what_has_expired_is_not_cosigned() {
+    let world = World::published();
+    witness(&world, "one");
+    let run = world.run("witness cosign registry --state one --key one.key --now 2027-03-01T00:00:00Z");
+    assert!(run.exit == 4 && run.err.contains("expired"), "{}", run.err);
+    assert_eq!(run.out, "");
+}
+
+/// Whoever was killed between the rename and the sync of its folder left what the disk may not hold.
+#[test]
+fn what_is_held_already_is_written_down_again_before_it_is_cosigned_again() {
+    let world = World::published();
+    witness(&world, "one");
+    let inode = || {
+        let [file] =
+            &fs::read_dir(world.path("one/logs")).unwrap().map(Result::unwrap).collect::<Vec<_>>()[..]
+        else {
+            panic!("one log")
+        };
+        file.metadata().unwrap().ino()
+    };
+    cosigned(&world, "registry", "one");
+    let first = inode();
+    cosigned(&world, "registry", "one");
+    assert_ne!(inode(), first);
 }

@@ -174,6 +174,8 @@ fn is_loopback(rest: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use object_store::ClientConfigKey;
+
     use super::*;
 
     #[test]
@@ -195,6 +197,25 @@ mod tests {
         ] {
             Address::parse(url).unwrap_err();
         }
+    }
+
+    #[test]
+    fn attack_no_setting_switches_checks_of_certificates_off() {
+        let address = Address::parse("s3://bucket/x").unwrap();
+        let options = Options::default();
+        let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let settings = [
+            set("AWS_ALLOW_INVALID_CERTIFICATES", "true"),
+            set("AWS_PROXY_URL", "http://127.0.0.1:1"),
+            set("AWS_REGION", "eu-test-1"),
+        ];
+        let (ours, limits) = (client(&options).unwrap(), retry(&options.limits));
+        let builder = s3(&address, settings, ours, limits, &options).unwrap();
+        let value = |key: AmazonS3ConfigKey| builder.get_config_value(&key);
+        assert_eq!(value(AmazonS3ConfigKey::Region).as_deref(), Some("eu-test-1"));
+        let checked = value(AmazonS3ConfigKey::Client(ClientConfigKey::AllowInvalidCertificates));
+        assert_ne!(checked.as_deref(), Some("true"));
+        assert_eq!(value(AmazonS3ConfigKey::Client(ClientConfigKey::ProxyUrl)), None);
     }
 
     #[test]
