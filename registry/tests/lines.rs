@@ -13,7 +13,7 @@ use capgate_registry::latest::{self, Latest};
 use capgate_registry::log::{CHECKPOINT, Checkpoint, LogReader, append};
 use capgate_registry::merkle::empty_root;
 use capgate_registry::note::{self, Kind, Note};
-use capgate_registry::publish::{self, LIFE, RotateError, Terms};
+use capgate_registry::publish::{self, LIFE, PublishError, RotateError, Terms};
 use capgate_registry::reader::read_chain;
 use capgate_registry::snapshot::{Catalogue, Entries, compile};
 use capgate_registry::sync::{SyncError, Synced, sync};
@@ -127,7 +127,9 @@ fn attack_a_line_in_a_later_publishers_name_is_held_against_its_signature_before
     let future = key("future.test", 77);
     let world = spoiled(&future);
     let refused = rotate(&world, &draft(&world, &[&world.publisher, &future], 1));
-    let Err(RotateError::Disowned { first: 1, why, .. }) = refused else { panic!("{refused:?}") };
+    let Err(RotateError::Publish(PublishError::Disowned { first: 1, why, .. })) = refused else {
+        panic!("{refused:?}")
+    };
     assert!(why.starts_with("the signature by `future.test` does not verify"), "{why}");
     assert!(!world.store.files.borrow().contains_key("trust/2.note"));
     // Drafted anew, it judges what comes and not what was signed before it.
@@ -144,7 +146,9 @@ fn attack_what_is_here_is_verified_anew_where_a_later_version_judges_it() {
     follow(&world, &copy).unwrap();
     // The root keys put a version in force that no command would.
     world.store.set("trust/2.note", draft(&world, &[&world.publisher, &future], 1));
-    world.publish_to(&world.store, &[], true).unwrap();
+    let refused = world.publish_to(&world.store, &[], true);
+    assert!(matches!(refused, Err(PublishError::Disowned { first: 1, .. })), "{refused:?}");
+    world.force_trust(2);
     let fault = world.verify().faults.remove(0);
     assert!(fault.what.starts_with("entry 1: the signature by `future.test` does not verify"), "{fault:?}");
     let refused = follow(&world, &copy);

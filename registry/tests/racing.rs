@@ -11,10 +11,13 @@ use std::num::NonZero;
 use capgate_registry::keys::SigningKey;
 use capgate_registry::latest;
 use capgate_registry::log::CHECKPOINT;
-use capgate_registry::publish::{self, LIFE, Publication, PublishError, Terms};
+use capgate_registry::note::{self, Kind};
+use capgate_registry::publish::{self, LIFE, Publication, PublishError, RotateError, Terms};
+use capgate_registry::reader::{read_chain, read_latest};
 use capgate_registry::store::{Fill, Listed, ReadAt, Store, StoreError, StoreMut};
 use capgate_registry::sync::{SyncError, Synced, sync};
-use support::{Memory, World, profile};
+use capgate_registry::trust::{Role, Trust};
+use support::{Memory, World, key, origin, profile};
 
 /// What somebody else does, once.
 type Deed<'a> = Box<dyn FnOnce() + 'a>;
@@ -185,4 +188,86 @@ fn a_source_that_moves_while_it_is_read_is_read_again_and_not_blamed() {
     publish_on(&world, &world.store, "profile-3", 3).unwrap_err();
     let damaged = follow(&world, &world.store, &Memory::default());
     assert!(matches!(damaged, Err(SyncError::Damaged(_))), "{damaged:?}");
+}
+
+/// A rotation to version `version` from log index 1 on, under which these publish.
+fn rotation(world: &World, version: u64, publishers: &[&SigningKey]) -> Vec<u8> {
+    let now = read_chain(&world.store, &world.pin, None).unwrap().current().clone();
+    let keys = publishers.iter().map(|key| key.verifier().clone()).collect();
+    let next = Trust { version, log_index: 1, publisher: Role { threshold: 1, keys }, ..now };
+    let text = note::compose(Kind::Trust, &origin(), &next.to_toml()).unwrap();
+    note::sign(&text, &[&key("root.test", 1)]).unwrap()
+}
+
+fn rotate(world: &World, store: &dyn StoreMut, note: &[u8]) -> Result<Publication, RotateError> {
+    let keys = [SigningKey::parse(&world.registry.encode().unwrap()).unwrap()];
+    let terms =
+        Terms { keys: &keys, now: world.now, life: LIFE, renew: false, threads: NonZero::<usize>::MIN };
+    publish::rotate(store, &world.pin, note, &terms, &mut |_| {})
+}
+
+/// Puts back, in the place of the version that waits, who signed what came meanwhile.
+fn assert_recovered(world: &World, new: &SigningKey) {
+    rotate(world, &world.store, &rotation(world, 3, &[&world.publisher, new])).unwrap();
+    assert_eq!(world.verify().faults, []);
+    assert_eq!(
+        read_latest(&world.store, &read_chain(&world.store, &world.pin, None).unwrap()).unwrap().trust,
+        3
+    );
+}
+
+#[test]
+fn attack_a_revocation_that_meets_a_rotation_is_not_undone_by_it() {
+    let world = World::new();
+    publish_on(&world, &world.store, "profile-0", 0).unwrap();
+    let new = key("new.test", 22);
+    let note = rotation(&world, 2, &[&new]);
+    // All was checked, and the file is about to be made: somebody whom it takes out revokes.
+    let deed = || drop(world.publish(&[world.revocation("profile-0", "harmful")]).unwrap());
+    let slow = Shared::new(&world.store, ("swap", "trust/2.note"), 1, deed);
+    let refused = rotate(&world, &slow, &note).unwrap_err();
+    assert!(slow.is_done());
+    let RotateError::Publish(PublishError::Disowned { first: 1, version: 2, .. }) = refused else {
+        panic!("{refused}")
+    };
+    // Nobody else puts it in force either, and what is in force says that it is revoked.
+    let refused = publish_on(&world, &world.store, "profile-1", 1).unwrap_err();
+    assert!(matches!(refused, PublishError::Disowned { .. }), "{refused}");
+    assert!(world.live(&profile("profile-0", 0)).is_empty());
+    assert_recovered(&world, &new);
+    assert!(world.live(&profile("profile-0", 0)).is_empty());
+}
+
+#[test]
+fn attack_a_publisher_that_had_read_the_trust_before_a_rotation_is_told_so() {
+    let world = World::new();
+    publish_on(&world, &world.store, "profile-0", 0).unwrap();
+    let new = key("new.test", 22);
+    let note = rotation(&world, 2, &[&new]);
+    // A rotation makes its file while the publication is at work.
+    let deed = || world.store.set("trust/2.note", note.clone());
+    let slow = Shared::new(&world.store, ("read", CHECKPOINT), 1, deed);
+    let refused = publish_on(&world, &slow, "profile-1", 1).unwrap_err();
+    assert!(slow.is_done());
+    assert!(
+        matches!(&refused, PublishError::Store(StoreError::Conflict { path }) if path == "trust/2.note"),
+        "{refused}"
+    );
+    rotate(&world, &world.store, &note).unwrap();
+    assert_eq!(world.verify().faults, []);
+}
+
+#[test]
+fn attack_a_publication_just_behind_a_rotations_file_is_held_against_it() {
+    let world = World::new();
+    publish_on(&world, &world.store, "profile-0", 0).unwrap();
+    let new = key("new.test", 22);
+    let note = rotation(&world, 2, &[&new]);
+    let deed = || world.store.set("trust/2.note", note.clone());
+    let slow = Shared::new(&world.store, ("swap", latest::PATH), 1, deed);
+    publish_on(&world, &slow, "profile-1", 1).unwrap();
+    let refused = rotate(&world, &world.store, &note).unwrap_err();
+    assert!(matches!(refused, RotateError::Publish(PublishError::Disowned { first: 1, .. })), "{refused}");
+    assert_recovered(&world, &new);
+    assert_eq!(world.live(&profile("profile-1", 1)), ["profile-1"]);
 }

@@ -175,7 +175,10 @@ fn a_version_that_would_lose_entries_nobody_named_is_refused() {
     // Published after the draft was made, by the key that it takes out.
     world.publish(&[world.sign(&profile("second-one", 2))]).unwrap();
     let refused = rotate(&world, &world.store, &signed(&drafted, &[&root()]), &world.registry);
-    assert!(matches!(refused, Err(RotateError::Disowned { first: 1, .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(RotateError::Publish(PublishError::Disowned { first: 1, .. }))),
+        "{refused:?}"
+    );
     let anew = Trust { log_index: 2, ..drafted };
     rotate(&world, &world.store, &signed(&anew, &[&root()]), &world.registry).unwrap();
     assert_eq!(world.live(&profile("second-one", 2)), ["second-one"]);

@@ -14,11 +14,12 @@ mod support;
 use capgate_registry::keys::SigningKey;
 use capgate_registry::merkle::Hash;
 use capgate_registry::note::{self, Kind, NoteError};
+use capgate_registry::publish::PublishError;
 use capgate_registry::reader::Reader;
-use capgate_registry::record::Doubt;
+use capgate_registry::record::{Doubt, Lookup};
 use capgate_registry::trust::{Chain, Role, Trust, TrustError};
 use jiff::SignedDuration;
-use support::{ORIGIN, World, key, origin, profile, start, time};
+use support::{ORIGIN, World, first_key, key, origin, profile, start, time};
 
 fn role(threshold: usize, keys: &[&SigningKey]) -> Role {
     Role { threshold, keys: keys.iter().map(|key| key.verifier().clone()).collect() }
@@ -149,8 +150,11 @@ fn a_publisher_retired_from_index_0_counts_nowhere() {
     // It takes force with the next `latest.note`; from index 0 on the old key counts for nothing, wherever its entries
     // stand. `capgate trust rotate` refuses such a version: a key in foreign hands is to be named as compromised.
     assert_eq!(world.live(&profile("honest-one", 1)), ["honest-one"]);
-    world.publish_to(&world.store, &[], true).unwrap();
-    assert_eq!(world.live(&profile("honest-one", 1)), [""; 0]);
+    let refused = world.publish_to(&world.store, &[], true);
+    assert!(matches!(refused, Err(PublishError::Disowned { first: 0, .. })), "{refused:?}");
+    world.force_trust(2);
+    let doubt = world.open().unwrap().lookup(&first_key(&profile("honest-one", 1))).unwrap_err();
+    assert!(doubt.to_string().contains("signed by 0 of the 1 keys that are needed"), "{doubt}");
 }
 
 #[test]

@@ -6,6 +6,8 @@ use capgate_ssh::agent::{AnswerError, Identity};
 use crate::exit::Failure;
 use crate::world::agent::{Agent, AgentError, HeldKey};
 
+/// What a key signs before it is named. It is nothing that any role signs.
+const TRIAL: &[u8] = b"# capgate trial v1\nthis shows that a key is held, and says nothing\n";
 /// Most keys that an error names.
 const SHOWN: usize = 8;
 
@@ -43,7 +45,8 @@ pub fn one_of(meant: &[VerifierKey]) -> Result<SigningKey, Failure> {
 
 /// Gives a name to the key with that comment or fingerprint.
 pub fn name_it(name: &str, which: &str) -> Result<VerifierKey, Failure> {
-    let held = identities(&agent()?)?;
+    let agent = agent()?;
+    let held = identities(&agent)?;
     let found: Vec<&Identity> =
         held.iter().filter(|one| one.comment == which || one.fingerprint == which).collect();
     let one = match found.as_slice() {
@@ -63,7 +66,13 @@ pub fn name_it(name: &str, which: &str) -> Result<VerifierKey, Failure> {
             format!("the key `{which}` is a `{}` key, only `ssh-ed25519` is accepted", cut(&one.kind));
         return Err(Failure::failed(message).help("make one: ssh-keygen -t ed25519"));
     };
-    VerifierKey::new(name, public).map_err(|e| Failure::usage(e.to_string()))
+    let key = VerifierKey::new(name, public).map_err(|e| Failure::usage(e.to_string()))?;
+    let held = HeldKey { agent, public: *public };
+    // A comment is what somebody wrote there: only a signature shows that the private half is in reach.
+    SigningKey::elsewhere(key.clone(), Box::new(held))
+        .sign(TRIAL)
+        .map_err(|e| Failure::failed(format!("the key `{which}` does not sign: {e}")))?;
+    Ok(key)
 }
 
 fn agent() -> Result<Agent, Failure> {

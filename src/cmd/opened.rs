@@ -135,6 +135,9 @@ pub fn not_published(error: &PublishError, registry: &Path) -> Failure {
         PublishError::LastVersion(_) => Failure::invalid(message).help(
             "take that key out with `capgate trust remove-key`: versions begin anew with the rotation (docs/maintaining.md)",
         ),
+        PublishError::Disowned { .. } => Failure::invalid(message).help(
+            "entries came while it was put in force: draft a version that names who signed them (docs/maintaining.md)",
+        ),
         PublishError::ClockBehind { .. } => Failure::failed(message).help("set the clock of this machine"),
         PublishError::Exists(_) => Failure::failed(message)
             .help("choose another folder, or put profiles into this one with `capgate publish`"),

@@ -23,8 +23,10 @@ use crate::world::folder::Folder;
 
 /// Bytes of a snapshot that are fetched at once.
 const PIECE: usize = 1 << 20;
-/// Most bytes of a tile: a bundle of the longest entries.
-const CAP: u64 = TILE_WIDTH * (MAX_ENTRY as u64 + 2);
+/// Bytes of a hash.
+const HASH: u64 = 32;
+/// Most bytes of a bundle: one of the longest entries.
+const MAX_BUNDLE: u64 = TILE_WIDTH * (MAX_ENTRY as u64 + 2);
 
 /// Bundles that hold something else than what publishers signed, once: so many are fetched for the audit to name.
 const MAX_DOUBTFUL: u32 = 16;
@@ -159,7 +161,8 @@ impl Fetch<'_> {
     /// A tile, or the full one that serves in its place.
     fn take_tile(&self, store: &dyn Store, tile: Tile) -> Result<Option<(Tile, Vec<u8>)>, StoreError> {
         for tile in [tile, tile.full()] {
-            if let Some(bytes) = self.take(store, &tile.path(), CAP)? {
+            let cap = if tile.row() == Row::Entries { MAX_BUNDLE } else { tile.width() * HASH };
+            if let Some(bytes) = self.take(store, &tile.path(), cap)? {
                 return Ok(Some((tile, bytes)));
             }
         }

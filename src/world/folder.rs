@@ -140,6 +140,17 @@ impl<O: FileOps> Folder<O> {
         Ok(Opened::new(file, metadata.len()))
     }
 
+    /// Has the disk hold what its folders name, whoever made them and was killed before they were synced.
+    pub fn settle(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.root)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                self.ops.sync_dir(&entry.path())?;
+            }
+        }
+        self.ops.sync_dir(&self.root)
+    }
+
     /// Makes the folders that lead to `path`, each synced into its parent.
     fn create_parents(&self, path: &str) -> io::Result<()> {
         for (at, _) in path.match_indices('/') {

@@ -30,3 +30,4 @@ mod registry;
 mod served;
 mod server;
 mod site;
+mod watched;

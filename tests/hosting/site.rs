@@ -16,6 +16,8 @@ use crate::support::{NOW, Run, World, words};
 const NAMES: [&str; 2] = ["one", "two"];
 /// How often one publication is tried. Far more than faults ever need: a publisher that never succeeds is a failure.
 const TRIES: usize = 60;
+/// For each client, between two syncs of one: so that the publishers of a small machine get on.
+const PAUSE: Duration = Duration::from_millis(100);
 const FAULTS: [Fault; 13] = [
     Fault::Dropped,
     Fault::Cut,
@@ -100,7 +102,7 @@ impl Site {
                 .map(|n| {
                     scope.spawn({
                         let (figures, is_over) = (&figures, &is_over);
-                        move || self.follow(n, is_over, figures)
+                        move || self.follow((n, clients), is_over, figures)
                     })
                 })
                 .collect();
@@ -181,7 +183,7 @@ impl Site {
         panic!("`{id}` was not published in {TRIES} tries");
     }
 
-    fn follow(&self, n: usize, is_over: &AtomicBool, figures: &Figures) {
+    fn follow(&self, (n, clients): (usize, usize), is_over: &AtomicBool, figures: &Figures) {
         let folder = format!("client-{n}");
         let mut newest = 0;
         while !is_over.load(Ordering::Relaxed) {
@@ -199,6 +201,7 @@ impl Site {
                 newest = version;
             }
             self.is_sound(&folder);
+            sleep(PAUSE * u32::try_from(clients).unwrap());
         }
     }
 

@@ -87,6 +87,23 @@ pub enum PublishError {
         "version {0} is the last that there can be: who signed it holds a registry key that must not be trusted any more"
     )]
     LastVersion(u64),
+    /// Entries that were rightly logged would not have been under the version of the trust that waits.
+    #[error(
+        "the log has {size} entries, and under this version entry {first} would count no longer ({why}): version {version} \
+         takes force at index {log_index}"
+    )]
+    Disowned {
+        /// Entries of the log.
+        size: u64,
+        /// The first entry that would be lost.
+        first: u64,
+        /// Why it would.
+        why: String,
+        /// The version.
+        version: u64,
+        /// Where it takes force.
+        log_index: u64,
+    },
     /// There is a registry already.
     #[error("there is a registry already: `{0}` exists")]
     Exists(String),
@@ -259,6 +276,10 @@ fn put_in_force(
         }
         None => false,
     };
+    // Entries may have come between the check of a rotation and the file that it wrote.
+    if let Some(latest) = old.as_ref().filter(|latest| latest.trust < chain.current().version) {
+        rotate::refuse_disowned(store, &chain, latest)?;
+    }
     let mut work = Work::load(store, &chain, old.as_ref(), terms.threads)?;
     let (mut appended, mut already) = (Vec::new(), Vec::new());
     for (position, note) in notes.iter().enumerate() {

@@ -27,23 +27,6 @@ pub enum RotateError {
     /// It does not follow from the version before it.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// Entries that were rightly logged would not have been under it.
-    #[error(
-        "the log has {size} entries, and under this version entry {first} would count no longer ({why}): version {version} \
-         takes force at index {log_index}"
-    )]
-    Disowned {
-        /// Entries of the log.
-        size: u64,
-        /// The first entry that would be lost.
-        first: u64,
-        /// Why it would.
-        why: String,
-        /// The version.
-        version: u64,
-        /// Where it takes force.
-        log_index: u64,
-    },
     /// No reader would believe anything under it now.
     #[error("version {version} counts from {issued} to {expires}, and it is {now}")]
     NotNow {
@@ -109,19 +92,27 @@ fn in_force(store: &dyn StoreMut, chain: &Chain) -> Result<Option<Latest>, Doubt
     }
 }
 
-/// Whoever drafted it may not have known the newest entries. They were signed under another version, so that their
-/// signatures are held against this one, not the names in them alone.
-fn refuse_disowned(store: &dyn StoreMut, next: &Chain, latest: &Latest) -> Result<(), RotateError> {
-    let trust = next.current();
+/// Refuses a version of the trust that is not in force yet if entries of the log would count no longer under it. Whoever
+/// drafted it may not have known the newest entries, and where there is no lock, some may have come since it was checked. They
+/// were signed under another version, so that their signatures are held against this one, not the names in them alone.
+pub(super) fn refuse_disowned(
+    store: &dyn StoreMut,
+    next: &Chain,
+    latest: &Latest,
+) -> Result<(), PublishError> {
+    let Trust { version, log_index, .. } = *next.current();
+    // Of several that wait, the first takes force first.
+    let first =
+        next.as_of(latest.trust.saturating_add(1)).map_or(log_index, |first| first.current().log_index);
     let reader = LogReader::new(store, latest.log_size);
-    for index in trust.log_index.min(latest.log_size)..latest.log_size {
-        let entry = reader.entry(index).map_err(PublishError::from)?;
-        Standing::of(&entry, index, next).map_err(|why| RotateError::Disowned {
+    for index in first.min(latest.log_size)..latest.log_size {
+        let entry = reader.entry(index)?;
+        Standing::of(&entry, index, next).map_err(|why| PublishError::Disowned {
             size: latest.log_size,
             first: index,
             why,
-            version: trust.version,
-            log_index: trust.log_index,
+            version,
+            log_index,
         })?;
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::log::{Appender, LogError, LogReader, TILE_WIDTH};
 use crate::merkle::{self, Hash};
 use crate::note::{self, Kind, Note, Origin};
 use crate::profile::{Profile, ProfileId};
-use crate::reader::{open_snapshot, read_latest};
+use crate::reader::{open_snapshot, read_latest, trust_path};
 use crate::snapshot::{Catalogue, Change, Compiled, Earlier, compile_beside};
 use crate::store::{StoreError, StoreMut};
 use crate::trust::Chain;
@@ -296,6 +296,7 @@ impl<'a> Work<'a> {
         let checkpoint = stage::sign_checkpoint(self.store, self.chain, &latest, &signers)?;
         self.stage(&latest.staged_path(), &checkpoint)?;
         let note = sign_latest(&latest, self.chain.origin(), &signers)?;
+        self.check_newest()?;
         self.swap(&note)?;
         Ok(latest)
     }
@@ -307,9 +308,20 @@ impl<'a> Work<'a> {
         let epoch = |version| self.chain.registry_epoch(version);
         let taken_out = epoch(self.chain.current().version) > epoch(old.trust);
         match old.version {
-            version if version > PLAUSIBLE_VERSION && taken_out => Ok(1),
+            version if version >= PLAUSIBLE_VERSION && taken_out => Ok(1),
             version if version >= LAST_VERSION => Err(PublishError::LastVersion(version)),
             version => Ok(version + 1),
+        }
+    }
+
+    /// Where there is no lock, a rotation may have begun meanwhile: what was signed by the trust of before would be judged by
+    /// the next version. One that begins right behind this is held against the log when it is put in force.
+    fn check_newest(&self) -> Result<(), PublishError> {
+        let path = trust_path(self.chain.current().version.saturating_add(1));
+        match self.store.open(&path) {
+            Ok(_) => Err(StoreError::Conflict { path }.into()),
+            Err(e) if e.is_not_found() => Ok(()),
+            Err(e) => Err(e.into()),
         }
     }
 

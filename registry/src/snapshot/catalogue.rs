@@ -117,6 +117,9 @@ pub enum CatalogueError {
     /// It supersedes or revokes what is already gone.
     #[error("`{0}` is already superseded or revoked")]
     Gone(ProfileId),
+    /// No publisher of its time is named in a revocation.
+    #[error("what revokes `{0}` is signed by no publisher of the trust at its index")]
+    Nobody(ProfileId),
     /// More profiles under one key than a record holds.
     #[error("too many profiles under one combination, `{0}` among them")]
     Crowded(ProfileId),
@@ -304,7 +307,8 @@ impl Catalogue {
             }
             What::Profile { id, keys, .. } => self.keep(Slot::new(id, place, keys, true)),
             What::Revocation { revokes, weakly } if facts.counts => self.revoke(place, &revokes, weakly),
-            What::Revocation { .. } => Ok(()),
+            // To go on would put back in force what somebody took out of it.
+            What::Revocation { revokes, .. } => Err(CatalogueError::Nobody(revokes)),
         }
     }
 

@@ -7,11 +7,12 @@ use std::io::{self, Write};
 
 use capgate_registry::combination::Key;
 use capgate_registry::keys::SigningKey;
+use capgate_registry::latest::{self, Latest};
 use capgate_registry::merkle::Hash;
 use capgate_registry::note::{self, Kind, Origin};
 use capgate_registry::profile::Profile;
 use capgate_registry::publish::{self, LIFE, Publication, PublishError, Terms};
-use capgate_registry::reader::{Anchor, Reader, Seen};
+use capgate_registry::reader::{Anchor, Reader, Seen, read_chain, read_latest};
 use capgate_registry::record::{Doubt, Lookup};
 use capgate_registry::store::{Fill, Listed, ReadAt, Store, StoreError, StoreMut};
 use capgate_registry::trust::{Chain, Role, Trust};
@@ -189,6 +190,16 @@ impl World {
         let terms =
             Terms { keys: &keys, now: self.now, life: LIFE, renew, threads: std::num::NonZero::<usize>::MIN };
         publish::publish(store, &self.pin, notes, &terms, &mut |_| {})
+    }
+
+    /// Puts the newest trust in force as nothing of ours would: no entry is held against it.
+    pub fn force_trust(&self, trust: u64) {
+        let chain = read_chain(&self.store, &self.pin, None).unwrap();
+        let before = read_latest(&self.store, &chain).unwrap();
+        let latest = Latest { version: before.version + 1, trust, ..before.clone() };
+        self.store.set(&latest.snapshot_path(), self.store.get(&before.snapshot_path()));
+        let text = note::compose(Kind::Latest, &origin(), &latest.to_toml()).unwrap();
+        self.store.set(latest::PATH, note::sign(&text, &[&self.registry]).unwrap());
     }
 
     pub fn sign(&self, toml: &str) -> Vec<u8> {

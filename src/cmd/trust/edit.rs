@@ -140,7 +140,7 @@ fn edit(
     let hints = change(&mut trust, &plan)?;
     trust.version = current.version.saturating_add(1);
     trust.issued = plan.now;
-    trust.log_index = log_size(&plan)?.max(current.log_index);
+    trust.log_index = log_index(&plan)?;
     if let Some(days) = args.days.or(before.is_none().then_some(DAYS)) {
         let life = SignedDuration::from_hours(i64::from(days) * 24);
         trust.expires = plan.now.saturating_add(life).unwrap_or(plan.now);
@@ -191,9 +191,13 @@ fn quoted(path: &Path) -> String {
 }
 
 /// Entries of the log; those to come are judged by the next version.
-fn log_size(plan: &Plan) -> Result<u64, Failure> {
+/// Where the next version takes force: behind what is logged; or in the place of a version that was never in force, whose
+/// entries it then judges.
+fn log_index(plan: &Plan) -> Result<u64, Failure> {
+    let current = plan.chain.current();
     match read_latest(&plan.folder, &plan.chain) {
-        Ok(latest) => Ok(latest.log_size),
+        Ok(latest) if latest.trust < current.version => Ok(current.log_index),
+        Ok(latest) => Ok(latest.log_size.max(current.log_index)),
         Err(doubt) => Err(crate::cmd::opened::doubted(&doubt, plan.path())),
     }
 }

@@ -124,10 +124,10 @@ fn failed(error: &RotateError, registry: &Path) -> Failure {
                 Failure::failed(error.to_string())
                     .help("somebody else put a version in force: `capgate trust show` says which")
             }
+            PublishError::Disowned { .. } => Failure::invalid(error.to_string())
+                .help("the log grew since it was drafted: edit the draft again, and have it signed anew"),
             error => opened::not_published(error, registry),
         },
-        RotateError::Disowned { .. } => Failure::invalid(error.to_string())
-            .help("the log grew since it was drafted: edit the draft again, and have it signed anew"),
         RotateError::NotNow { .. } => Failure::invalid(error.to_string())
             .help("edit the draft again, `capgate trust draft --days 365`, and have it signed anew; or set the clock"),
         RotateError::Trust(

@@ -1,5 +1,6 @@
 //! What a registry says of its log now, and how that continues what a witness holds.
 
+use capgate_registry::latest::Latest;
 use capgate_registry::log::LogReader;
 use capgate_registry::merkle::{Hash, prove_consistency};
 use capgate_registry::publish::{Overlay, committed_log};
@@ -13,6 +14,10 @@ use capgate_registry::witness::{checkpoint_of, of_latest};
 pub struct Current<'s> {
     /// The trust by which it is signed.
     pub chain: Chain,
+    /// What is in force.
+    pub latest: Latest,
+    /// The newest version of the trust that stands there.
+    pub newest: u64,
     /// Its size.
     pub size: u64,
     /// The text of its checkpoint.
@@ -27,11 +32,12 @@ impl<'s> Current<'s> {
     pub fn read(store: &'s dyn Store, root: &Hash) -> Result<Self, Doubt> {
         let newest = read_chain(store, root, None)?;
         let latest = read_latest(store, &newest)?;
+        let version = newest.current().version;
         let chain = newest.as_of(latest.trust).unwrap_or(newest);
         let text = of_latest(chain.origin(), &latest).to_text();
         let checkpoint = checkpoint_of(store, chain.origin(), &latest)?;
         let (log, _) = committed_log(store, &chain, &latest).map_err(|e| Doubt::Corrupt(e.to_string()))?;
-        Ok(Self { chain, size: latest.log_size, text, checkpoint, log })
+        Ok(Self { chain, newest: version, size: latest.log_size, latest, text, checkpoint, log })
     }
 
     /// The proof that its first `old` entries are where it began.

@@ -29,6 +29,8 @@ use crate::world::folder::{Folder, Lock, LockError};
 const OWNER: &str = "witness";
 /// Most bytes of a checkpoint that was written down.
 const MAX_HELD: u64 = 16 * 1024;
+/// Most bytes of a version's number.
+const MAX_VERSION: u64 = 21;
 /// Most checkpoints that are kept as evidence against one log: two of them prove it.
 const MAX_EVIDENCE: usize = 64;
 /// How long another one that uses the same memory is waited for.
@@ -88,6 +90,8 @@ impl Memory {
         let signer = WitnessSigner::new(keys::read(&args.key, known.as_slice())?);
         let lock = lock(&folder)?;
         check_owner(&folder, signer.verifier())?;
+        // A folder that was made just before a kill may not be on the disk yet.
+        folder.settle().map_err(|e| Failure::failed(format!("`{}`: {e}", args.state.display())))?;
         Ok(Self { folder, signer, _lock: lock })
     }
 
@@ -124,10 +128,26 @@ impl Memory {
             }
             Err(refusal) => return Err(refusal.into()),
         }
-        if held.is_none_or(|held| held.checkpoint != request.checkpoint) {
-            self.folder.put(&path_of(origin), &request.bytes)?;
-        }
+        // Again, too, where it is there already: whoever was killed in the middle left it in the file system's cache at best.
+        self.folder.put(&path_of(origin), &request.bytes)?;
         Ok(self.signer.cosign(request.note.text(), now)?)
+    }
+
+    /// The newest version of a log's trust that was ever met, `version` included, which is remembered.
+    pub fn meet_trust(&mut self, origin: &str, version: u64) -> Result<u64, NotCosigned> {
+        let path = format!("trust/{}", Hash::of(origin.as_bytes()));
+        let met = match self.folder.read(&path, MAX_VERSION) {
+            Ok(bytes) => std::str::from_utf8(&bytes)
+                .ok()
+                .and_then(|text| text.trim_end().parse().ok())
+                .ok_or_else(|| NotCosigned::Memory(format!("`{path}` is damaged")))?,
+            Err(e) if e.is_not_found() => 0,
+            Err(e) => return Err(e.into()),
+        };
+        if version > met {
+            self.folder.put(&path, format!("{version}\n").as_bytes())?;
+        }
+        Ok(version.max(met))
     }
 
     fn keep(&self, origin: &str, checkpoint: &Checkpoint, bytes: &[u8]) -> Result<(), StoreError> {

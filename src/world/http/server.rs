@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// How long a client may take to send its request, and to take its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the head of a request may take: who holds a connection and says nothing keeps others from it.
+const HEAD_PATIENCE: Duration = Duration::from_secs(3);
 /// Most bytes of a request's head.
 const MAX_HEAD: usize = 8 * 1024;
 /// Most header fields.
@@ -90,7 +92,8 @@ impl Server {
 }
 
 fn serve(mut stream: TcpStream, max_body: usize, handler: &Handler) -> io::Result<()> {
-    let mut incoming = Incoming { stream: &stream, deadline: Instant::now() + PATIENCE, held: Vec::new() };
+    let mut incoming =
+        Incoming { stream: &stream, deadline: Instant::now() + HEAD_PATIENCE, held: Vec::new() };
     let given = match incoming.request(max_body) {
         Ok(asked) => handler(&asked),
         Err(Bad::Refused(given)) => given,
@@ -188,6 +191,7 @@ impl Incoming<'_> {
             let mut stream = self.stream;
             stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").map_err(Bad::Gone)?;
         }
+        self.deadline = Instant::now() + PATIENCE;
         let end = head.bytes.saturating_add(head.length);
         while self.held.len() < end {
             self.more()?;

@@ -109,8 +109,10 @@ fn s3(
         .with_http_connector(Bounded { limits: options.limits });
     for (name, value) in settings {
         let known = name.starts_with("AWS_").then(|| name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>());
-        if let Some(Ok(key)) = known {
-            builder = builder.with_config(key, value);
+        match known {
+            // How answers are bounded, and whether certificates are checked, is not for the environment to say.
+            Some(Ok(AmazonS3ConfigKey::Client(_))) | Some(Err(_)) | None => {}
+            Some(Ok(key)) => builder = builder.with_config(key, value),
         }
     }
     let mut unencrypted = false;
