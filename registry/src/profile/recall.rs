@@ -246,6 +246,7 @@ mod tests {
             not_covered("[\n  \"sha256 = 1\", # ] and \"\n  'cdhash = \"2\"',\n]"),
             not_covered("[\"one ] [\", \"two\" ]"),
             not_covered("[\n]"),
+            GOOD.replacen("Apple M1 Ultra", "Apple M1 \\u0055ltra", 1),
             GOOD.replacen("[host]\n", "[ host ]\n", 1),
             GOOD.replacen("[host]\n", "[host] # [guest]\n", 1),
             GOOD.replacen("[host]\n", "[\"host\"]\n", 1),
