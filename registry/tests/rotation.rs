@@ -12,6 +12,7 @@
 mod support;
 
 use capgate_registry::keys::SigningKey;
+use capgate_registry::log::CHECKPOINT;
 use capgate_registry::note::{self, Kind};
 use capgate_registry::profile::{Profile, Severity};
 use capgate_registry::publish::{self, LIFE, PublishError, RotateError, Terms};
@@ -217,6 +218,7 @@ fn a_compromised_key_counts_no_longer_from_the_index_that_is_named() {
 fn what_a_thief_superseded_is_back_and_what_was_revoked_is_not() {
     let mut world = World::new();
     world.publish(&[world.sign(&profile("honest-one", 1)), world.sign(&profile("honest-two", 2))]).unwrap();
+    let first = world.store.get(CHECKPOINT);
     let evil = profile_with("evil-one", 1, "supersedes = \"honest-one\"");
     world.publish(&[world.sign(&evil), world.revocation("honest-two", "withdrawn")]).unwrap();
     assert_eq!(world.live(&profile("honest-two", 2)), [""; 0]);
@@ -235,6 +237,9 @@ fn what_a_thief_superseded_is_back_and_what_was_revoked_is_not() {
     };
     rotate(&world, &world.store, &signed(&next, &[&root()]), &world.registry).unwrap();
     assert_eq!(world.live(&profile("honest-one", 1)), ["honest-one"]);
+    // It is revoked already, whosever it was: nothing lets one revocation fill the log.
+    let again = world.publish(&[world.revocation("evil-one", "harmful")]);
+    assert!(matches!(again, Err(PublishError::Catalogue(CatalogueError::Gone(_)))), "{again:?}");
     // Nobody can tell whether its owner or the thief revoked it.
     let severity = |world: &World| {
         let record = world.open().unwrap().lookup(&first_key(&profile("honest-two", 2))).unwrap().unwrap();
@@ -252,6 +257,10 @@ fn what_a_thief_superseded_is_back_and_what_was_revoked_is_not() {
     let again = world.publish(&[world.revocation("honest-two", "withdrawn")]);
     assert!(matches!(again, Err(PublishError::Catalogue(CatalogueError::Gone(_)))), "{again:?}");
     assert_eq!(world.verify().faults, []);
+    // Nor does an auditor who was there before find fault with what was said again.
+    let begun = world.anchor().now;
+    let audited = capgate_registry::verify::since(&world.store, &world.pin, &first, begun, &mut |_| {});
+    assert_eq!((audited.faults, audited.entries), (vec![], 4));
 }
 
 #[test]

@@ -14,8 +14,11 @@ use std::cell::RefCell;
 use std::num::NonZero;
 
 use capgate_registry::keys::SigningKey;
-use capgate_registry::latest::Latest;
-use capgate_registry::publish::{self, LIFE, Terms, complete};
+use capgate_registry::latest::{self, Latest};
+use capgate_registry::log::{Checkpoint, LogReader, append};
+use capgate_registry::merkle::empty_root;
+use capgate_registry::note::{self, Kind};
+use capgate_registry::publish::{self, LIFE, Terms, committed_log, complete};
 use capgate_registry::reader::{Reader, read_chain};
 use capgate_registry::store::{Fill, Listed, ReadAt, Store, StoreError, StoreMut};
 use capgate_registry::sync::{SyncError, Synced, sync};
@@ -146,8 +149,8 @@ fn attack_a_huge_staged_file_is_refused_before_it_is_read() {
     assert!(matches!(refused, SyncError::Fetch(StoreError::TooLarge { .. })), "{refused:?}");
     let events = events.0.into_inner();
     let most = events.iter().filter(|(_, read, _)| *read == path).map(|(.., cap)| *cap).max();
-    // One entry is new: the longest one, a checkpoint and three lines.
-    assert_eq!(most, Some(65_537 + 16_384 + 64));
+    // All four may be new, where whoever staged them was slow: four of the longest, a checkpoint and three lines.
+    assert_eq!(most, Some(4 * 65_537 + 16_384 + 64));
     assert!(copy.files.borrow().is_empty());
 }
 
@@ -350,4 +353,79 @@ fn two_who_complete_one_publication_at_once_both_find_it_complete() {
     lost.files.borrow_mut().remove(&names[1]);
     let said = complete(&lost, &chain, &latest).unwrap_err().to_string();
     assert_eq!(said, format!("`{}` is missing", names[1]));
+}
+
+#[test]
+fn entries_that_somebody_slow_staged_from_further_back_are_completed_all_the_same() {
+    let world = World::new();
+    let early = world.store.copy();
+    let all = notes(&world, 0..3);
+    world.publish(&all[..1]).unwrap();
+    // Whoever is second commits all of them and is stopped; whoever had begun before the first one stages the same log again.
+    let store = committed(&world, &all);
+    let path = latest(&world, &store).staged_path();
+    let slow = {
+        let world = World { store: early, ..World::new() };
+        committed(&world, &all).get(&path)
+    };
+    assert!(slow.starts_with(b"capgate staged v1\n0\n") && store.get(&path) != slow);
+    store.set(&path, slow.clone());
+    assert_eq!(world.verify_store(&store).faults, []);
+    let copy = Memory::default();
+    follow(&world, &store, &copy).unwrap();
+    world.publish_to(&store, &notes(&world, 3..4), false).unwrap();
+    let report = world.verify_store(&store);
+    assert_eq!((report.faults, report.entries), (vec![], 4));
+    // A log that was signed and is none of its prefixes is still a fork.
+    let forked = committed(&world, &all);
+    forked.set(&path, slow);
+    let other = World { store: World::new().store, ..World::new() };
+    other.publish(&notes(&world, 7..8)).unwrap();
+    forked.set("log/checkpoint", other.store.get("log/checkpoint"));
+    let refused = world.publish_to(&forked, &[], true).unwrap_err().to_string();
+    assert!(refused.starts_with("the checkpoint of 1 entries"), "{refused}");
+}
+
+/// What a thief of the registry key signs, who has no publisher's: a log of these entries that waits to be written out.
+fn stolen(world: &World, entries: &[Vec<u8>]) -> Memory {
+    let store = world.store.copy();
+    let before = latest(world, &store);
+    let log = append(&LogReader::new(&store, 0), &empty_root(), entries).unwrap();
+    let latest =
+        Latest { version: before.version + 1, log_size: log.size, log_root: log.root, ..before.clone() };
+    let origin = support::origin();
+    let checkpoint = Checkpoint { origin: origin.clone(), size: log.size, root: log.root };
+    let checkpoint = note::sign(&checkpoint.to_text(), &[&world.registry]).unwrap();
+    let mut staged = format!("capgate staged v1\n0\n{}\n", checkpoint.len()).into_bytes();
+    staged.extend(checkpoint);
+    for entry in entries {
+        staged.extend(u16::try_from(entry.len()).unwrap().to_be_bytes());
+        staged.extend(entry);
+    }
+    store.set(&latest.staged_path(), staged);
+    store.set(&latest.snapshot_path(), store.get(&before.snapshot_path()));
+    let text = note::compose(Kind::Latest, &origin, &latest.to_toml()).unwrap();
+    store.set(latest::PATH, note::sign(&text, &[&world.registry]).unwrap());
+    store
+}
+
+#[test]
+fn attack_entries_that_wait_end_where_publishers_signed_nothing_and_where_they_repeat() {
+    let world = World::new();
+    let signed = notes(&world, 0..1).remove(0);
+    for (entries, says) in [
+        (vec![signed.clone(), vec![b'x']], "entry 1 that waits: "),
+        (vec![signed.clone(), signed.clone()], "entry 1 that waits was logged too often"),
+    ] {
+        let store = stolen(&world, &entries);
+        let chain = read_chain(&store, &world.pin, None).unwrap();
+        let refused =
+            committed_log(&store, &chain, &latest(&world, &store)).map(drop).unwrap_err().to_string();
+        assert!(refused.contains(says), "{refused}");
+        let copy = Memory::default();
+        let refused = follow(&world, &store, &copy).unwrap_err().to_string();
+        assert!(refused.contains(says) && copy.files.borrow().is_empty(), "{refused}");
+        let report = world.verify_store(&store);
+        assert!(report.faults.iter().any(|fault| fault.what.contains(says)), "{report:?}");
+    }
 }

@@ -5,6 +5,7 @@ use std::io;
 
 use super::staged::{encode_part, part_of, part_path};
 use crate::log::{Row, TILE_WIDTH, Tile};
+use crate::merkle::{Hash, leaf_hash};
 use crate::snapshot::Entries;
 use crate::store::{ReadAt, Store, StoreError, StoreMut};
 
@@ -31,10 +32,13 @@ impl Places {
     }
 }
 
-/// Entries of a log of which only lengths are in memory, and those that follow it.
+/// Entries of a log of which only lengths and hashes are in memory, and those that follow it.
+///
+/// What is read a second time is held against what was hashed the first time: the store may be somebody else's.
 pub(crate) struct LogEntries<'s> {
     store: &'s dyn Store,
     size: u64,
+    leaves: Vec<Hash>,
     places: Places,
     new: Vec<Vec<u8>>,
     /// Those behind `new`, which are in the store already.
@@ -46,17 +50,24 @@ pub(crate) struct LogEntries<'s> {
 impl<'s> LogEntries<'s> {
     pub fn new(store: &'s dyn Store, size: u64) -> Self {
         let (places, aside) = (Places::default(), Places::default());
-        Self { store, size, places, new: Vec::new(), aside, staged: String::new() }
+        Self { store, size, leaves: Vec::new(), places, new: Vec::new(), aside, staged: String::new() }
     }
 
-    /// Takes up the length of the next entry of the log.
-    pub fn note_length(&mut self, length: usize) {
+    /// Takes up length and leaf hash of the next entry of the log.
+    pub fn remember(&mut self, length: usize, leaf: Hash) {
         let first = (self.places.0.len() as u64).is_multiple_of(TILE_WIDTH);
         self.places.push(length, first);
+        self.leaves.push(leaf);
     }
 
     pub fn add(&mut self, entry: Vec<u8>) {
+        self.leaves.push(leaf_hash(&entry));
         self.new.push(entry);
+    }
+
+    /// Leaf hashes of all entries, the new ones included.
+    pub fn leaves(&self) -> &[Hash] {
+        &self.leaves
     }
 
     /// Puts the entries of one staged file, any but the first, where they wait for their commit.
@@ -70,6 +81,7 @@ impl<'s> LogEntries<'s> {
         staged.clone_into(&mut self.staged);
         for (at, entry) in entries.iter().enumerate() {
             self.aside.push(entry.len(), at == 0);
+            self.leaves.push(leaf_hash(entry));
         }
         Ok(())
     }
@@ -85,6 +97,15 @@ impl<'s> LogEntries<'s> {
     }
 
     pub fn read(&self, index: u64) -> io::Result<Vec<u8>> {
+        let entry = self.read_again(index)?;
+        let leaf = usize::try_from(index).ok().and_then(|index| self.leaves.get(index));
+        if leaf == Some(&leaf_hash(&entry)) {
+            return Ok(entry);
+        }
+        Err(io::Error::other(format!("entry {index} changed while it was read")))
+    }
+
+    fn read_again(&self, index: u64) -> io::Result<Vec<u8>> {
         let Some(at) = index.checked_sub(self.size) else { return self.read_logged(index) };
         let in_memory = usize::try_from(at).ok().and_then(|at| self.new.get(at));
         if let Some(entry) = in_memory {

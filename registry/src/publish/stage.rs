@@ -8,8 +8,9 @@ use super::staged::{MAX_CHECKPOINT, Staged, read_renewed};
 use crate::keys::SigningKey;
 use crate::latest::{Latest, PLAUSIBLE_VERSION};
 use crate::log::{Appender, CHECKPOINT, Checkpoint, LogReader, Row, Tile};
-use crate::merkle;
+use crate::merkle::{self, Hash};
 use crate::note::{self, Note, NoteError};
+use crate::snapshot;
 use crate::store::{Listed, Store, StoreError, StoreMut};
 use crate::trust::Chain;
 use crate::witness::keeping_cosignatures;
@@ -91,33 +92,41 @@ impl Remainder<'_> {
     }
 }
 
-/// Finds what the publication of `latest` has yet to write; `None` when it is complete.
+/// Finds what the publication of `latest` has yet to write; `None` when it is complete. `admit` is asked before each staged
+/// entry is taken up.
 fn remainder<'s>(
     store: &'s dyn Store,
     chain: &Chain,
     latest: &Latest,
+    admit: &mut dyn FnMut(u64, &[u8]) -> Result<(), PublishError>,
 ) -> Result<Option<Remainder<'s>>, PublishError> {
     let standing = standing_checkpoint(store, chain)?;
     let is_same = |c: &Checkpoint| c.size == latest.log_size && c.root == latest.log_root;
     if standing.as_ref().is_some_and(|standing| is_same(&standing.checkpoint)) {
         return Ok(signed_anew(store, chain, latest)?);
     }
-    let staged =
-        Staged::read(store, latest, standing.as_ref().map_or(0, |standing| standing.checkpoint.size))?;
+    let staged = Staged::read(store, latest)?;
     let problem = |what: &str| PublishError::Staged(format!("`{}` {what}", latest.staged_path()));
     let checkpoint = verified_checkpoint(&staged.checkpoint, chain)?;
     if checkpoint.size != latest.log_size || checkpoint.root != latest.log_root {
         return Err(problem("has another checkpoint than its name"));
     }
     let reader = LogReader::new(store, staged.old_size);
-    check_consistent(&reader, standing.as_ref().map(|standing| &standing.checkpoint))?;
+    let mut before = Prefix::new(&reader, standing.as_ref().map(|standing| &standing.checkpoint))?;
     let mut appender = Appender::new(&reader, &merkle::root(&reader, staged.old_size)?)?;
     let mut hashes = Vec::new();
     for part in staged.parts() {
-        staged
-            .with_part(&part, |entries| Ok(entries.iter().try_for_each(|entry| appender.push(entry))?))?;
+        staged.with_part(&part, |entries| {
+            for (index, entry) in (part.start..).zip(entries) {
+                admit(index, entry)?;
+                appender.push(entry)?;
+                before.check(&appender)?;
+            }
+            Ok(())
+        })?;
         hashes.extend(appender.take_files().into_iter().filter(|(path, _)| is_hash_tile(path)));
     }
+    before.finish()?;
     let extension = appender.finish()?;
     if extension.root != latest.log_root || extension.size != latest.log_size {
         return Err(problem("does not lead to the root that was signed"));
@@ -132,11 +141,38 @@ fn is_hash_tile(path: &str) -> bool {
     Tile::parse(path).is_some_and(|tile| tile.row() != Row::Entries)
 }
 
-/// What was signed before must be a prefix of what is signed next: a log never signs two histories.
-fn check_consistent(reader: &LogReader<'_>, standing: Option<&Checkpoint>) -> Result<(), PublishError> {
-    let Some(standing) = standing else { return Ok(()) };
-    let fits = standing.size <= reader.size() && merkle::root(reader, standing.size)? == standing.root;
-    if fits { Ok(()) } else { Err(PublishError::Fork { size: standing.size, root: standing.root }) }
+/// What was signed before, which must be a prefix of what is signed next: a log never signs two histories.
+struct Prefix {
+    /// Where it ends among the staged entries: where there is no lock, somebody may have staged from further back. `None`
+    /// once it was found.
+    ahead: Option<Checkpoint>,
+}
+
+impl Prefix {
+    fn new(reader: &LogReader<'_>, standing: Option<&Checkpoint>) -> Result<Self, PublishError> {
+        let Some(standing) = standing else { return Ok(Self { ahead: None }) };
+        if standing.size > reader.size() {
+            return Ok(Self { ahead: Some(standing.clone()) });
+        }
+        let root = merkle::root(reader, standing.size)?;
+        if root == standing.root { Ok(Self { ahead: None }) } else { Err(fork(standing)) }
+    }
+
+    /// Looks at the log behind each staged entry.
+    fn check(&mut self, log: &Appender) -> Result<(), PublishError> {
+        match self.ahead.take_if(|standing| standing.size == log.size()) {
+            Some(standing) if standing.root != log.root() => Err(fork(&standing)),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(self) -> Result<(), PublishError> {
+        self.ahead.map_or(Ok(()), |standing| Err(fork(&standing)))
+    }
+}
+
+fn fork(standing: &Checkpoint) -> PublishError {
+    PublishError::Fork { size: standing.size, root: standing.root }
 }
 
 /// Signs the checkpoint again where it was lost, if tiles and bundles still hold the log that `latest` committed.
@@ -209,7 +245,8 @@ fn signed_anew<'s>(
 /// Writes what the publication of `latest` left to write and removes what nobody reads any more. Returns whether
 /// anything was missing.
 pub fn complete(store: &dyn StoreMut, chain: &Chain, latest: &Latest) -> Result<bool, PublishError> {
-    let remainder = remainder(store, chain, latest)?;
+    // Whoever publishes holds the signing keys; what they staged is compared with what they signed.
+    let remainder = remainder(store, chain, latest, &mut |_, _| Ok(()))?;
     match remainder.as_ref().map_or(Ok(()), |remainder| remainder.write(store)) {
         // Where there is no lock, others may have completed this and gone on: theirs is never put back.
         Err(PublishError::Store(StoreError::Conflict { .. } | StoreError::NotFound { .. }))
@@ -269,12 +306,31 @@ fn is_stale(path: &str, latest: &Latest) -> bool {
 
 /// The log as `latest` committed it: where the publication was interrupted behind its commit, the files that are
 /// missing are computed from what was staged. The second value says whether that was so.
+///
+/// Whoever holds the registry key alone can sign any size, so each staged entry must be one that publishers signed, and
+/// the same one no more often than a rotation could have made room for it again.
 pub fn committed_log<'s>(
     store: &'s dyn Store,
     chain: &Chain,
     latest: &Latest,
 ) -> Result<(Overlay<'s>, bool), PublishError> {
-    let Some(remainder) = remainder(store, chain, latest)? else { return Ok((Overlay::plain(store), false)) };
+    let mut seen = BTreeMap::<Hash, u64>::new();
+    let mut admit = |index: u64, entry: &[u8]| {
+        snapshot::Standing::of(entry, index, chain)
+            .map_err(|what| PublishError::Staged(format!("entry {index} that waits: {what}")))?;
+        let text = Note::parse(entry).map(|note| Hash::of(note.text().as_bytes()));
+        let times = text.map(|text| seen.entry(text).or_default());
+        match times.map(|times| {
+            *times += 1;
+            *times
+        }) {
+            Ok(times) if times <= chain.current().version => Ok(()),
+            _ => Err(PublishError::Staged(format!("entry {index} that waits was logged too often"))),
+        }
+    };
+    let Some(remainder) = remainder(store, chain, latest, &mut admit)? else {
+        return Ok((Overlay::plain(store), false));
+    };
     let mut files: BTreeMap<String, Vec<u8>> = remainder.hashes.into_iter().collect();
     files.insert(CHECKPOINT.to_owned(), remainder.checkpoint);
     Ok((Overlay::new(store, files, remainder.staged), true))

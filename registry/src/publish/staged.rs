@@ -150,10 +150,10 @@ pub(super) struct Staged<'s> {
 }
 
 impl<'s> Staged<'s> {
-    /// Reads the first file. An honest one says that at least `least` entries were there before, which bounds what is read.
-    pub fn read(store: &'s dyn Store, latest: &Latest, least: u64) -> Result<Self, PublishError> {
+    /// Reads the first file.
+    pub fn read(store: &'s dyn Store, latest: &Latest) -> Result<Self, PublishError> {
         let (path, size) = (latest.staged_path(), latest.log_size);
-        let most = size.saturating_sub(least).clamp(1, PART);
+        let most = size.clamp(1, PART);
         let bytes = store.read(&path, LINES + MAX_CHECKPOINT + most * LONGEST)?;
         let staged = || {
             let head = Head::parse(&bytes).filter(|head| head.old_size <= size)?;

@@ -41,8 +41,6 @@ pub(crate) struct Work<'a> {
     edge: Appender,
     catalogue: Catalogue,
     entries: LogEntries<'a>,
-    /// Leaf hashes of the log, the new entries included.
-    leaves: Vec<Hash>,
     threads: NonZero<usize>,
 }
 
@@ -84,22 +82,22 @@ impl<'a> Work<'a> {
         let mut catalogue = Catalogue::default();
         let mut entries = LogEntries::new(store, old_size);
         let mut tree = merkle::Frontier::new();
-        let mut leaves = Vec::new();
         for first in (0..old_size).step_by(BATCH) {
             let bundles: Vec<_> = (first..old_size.min(first + BATCH as u64))
                 .step_by(BUNDLE)
                 .map(|index| reader.entries_with(index))
                 .collect::<Result<_, _>>()?;
             let batch: Vec<&[u8]> = bundles.iter().flat_map(|b| b.iter().map(Vec::as_slice)).collect();
-            batch.iter().for_each(|entry| entries.note_length(entry.len()));
             let hashes = catalogue.recall_all(first, &batch, chain, threads)?;
-            hashes.iter().for_each(|&hash| tree.push(hash));
-            leaves.extend(hashes);
+            for (entry, hash) in batch.iter().zip(hashes) {
+                entries.remember(entry.len(), hash);
+                tree.push(hash);
+            }
         }
         if tree.root() != old_root {
             return Err(LogError::Root { size: old_size, root: old_root }.into());
         }
-        Ok(Self { store, chain, old, old_size, edge, catalogue, entries, leaves, threads })
+        Ok(Self { store, chain, old, old_size, edge, catalogue, entries, threads })
     }
 
     /// Checks a note and takes it up, if it is new. Nothing of one that is refused is kept.
@@ -169,7 +167,6 @@ impl<'a> Work<'a> {
 
     fn append(&mut self, entries: &[Vec<u8>]) -> Result<(), PublishError> {
         entries.iter().try_for_each(|entry| self.edge.push(entry))?;
-        self.leaves.extend(entries.iter().map(|entry| merkle::leaf_hash(entry)));
         // They are made again from what is staged, behind the commit.
         drop(self.edge.take_files());
         Ok(())
@@ -184,8 +181,10 @@ impl<'a> Work<'a> {
     /// whatever somebody's tiles say.
     pub fn root_at(&self, size: u64) -> Result<Hash, PublishError> {
         let missing = || StoreError::io("log", io::Error::other(format!("it has fewer than {size} entries")));
-        let leaves =
-            usize::try_from(size).ok().and_then(|size| self.leaves.get(..size)).ok_or_else(missing)?;
+        let leaves = usize::try_from(size)
+            .ok()
+            .and_then(|size| self.entries.leaves().get(..size))
+            .ok_or_else(missing)?;
         let mut tree = merkle::Frontier::new();
         leaves.iter().for_each(|&leaf| tree.push(leaf));
         Ok(tree.root())
@@ -249,7 +248,7 @@ impl<'a> Work<'a> {
     /// The snapshot in force, most of which will stand in the next one, too.
     fn earlier(&self) -> Option<Earlier<'_>> {
         let snapshot = open_snapshot(self.store, self.old.filter(|_| self.old_size > 0)?).ok()?;
-        Some(Earlier::new(snapshot, &self.leaves, self.threads))
+        Some(Earlier::new(snapshot, self.entries.leaves(), self.threads))
     }
 
     fn swap(&self, note: &[u8]) -> Result<(), PublishError> {
@@ -257,7 +256,7 @@ impl<'a> Work<'a> {
             Some(_) => Some(self.store.read(latest::PATH, latest::MAX_BYTES)?),
             None => None,
         };
-        self.check_unchanged(expected.as_deref())?;
+        self.check_unchanged()?;
         Ok(self.store.swap(latest::PATH, expected.as_deref(), note)?)
     }
 
@@ -325,9 +324,9 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The bytes that the swap will replace must still be those that were read at the start.
-    fn check_unchanged(&self, expected: Option<&[u8]>) -> Result<(), PublishError> {
-        let now = if expected.is_some() { Some(read_latest(self.store, self.chain)?) } else { None };
+    /// What the swap will replace must still be what was read at the start.
+    pub fn check_unchanged(&self) -> Result<(), PublishError> {
+        let now = if self.old.is_some() { Some(read_latest(self.store, self.chain)?) } else { None };
         if now.as_ref() == self.old {
             Ok(())
         } else {

@@ -360,7 +360,7 @@ impl Catalogue {
 
     fn revoke(&mut self, place: Place, id: &ProfileId, weakly: bool) -> Result<(), CatalogueError> {
         let slot = self.slot_mut(id)?;
-        if slot.revoked.is_some() && !slot.weakly && !slot.void {
+        if slot.revoked.is_some() && !slot.weakly {
             // One that a thief said again says nothing new.
             return if weakly { Ok(()) } else { Err(CatalogueError::Gone(id.clone())) };
         }

@@ -293,7 +293,8 @@ fn take_over(
         put_once(copy.to, &trust_path(version), &note)?;
     }
     if copy.anew {
-        // It would say that the damaged tiles are complete.
+        // It would say that the damaged tiles are complete. That of somebody who published there meanwhile stays.
+        work.check_unchanged()?;
         copy.to.remove(CHECKPOINT)?;
     }
     work.commit_signed(&theirs.latest, &theirs.own_lines()?, &checkpoint, &mut |_| {}).map_err(

@@ -47,7 +47,11 @@ pub(super) fn follow(
         Err(e) => return Err(e),
     };
     if checkpoint != here {
-        to.put(CHECKPOINT, &checkpoint)?;
+        match to.swap(CHECKPOINT, Some(&here), &checkpoint) {
+            // Somebody published there meanwhile: theirs is not put back for a cosignature.
+            Err(StoreError::Conflict { .. }) => {}
+            done => done?,
+        }
     }
     Ok(())
 }

@@ -67,7 +67,7 @@ pub(super) fn check(
             );
         }
     }
-    check_entries(audit, store, chain, latest, report)
+    check_entries(audit, store, chain, latest, leaves.as_ref(), report)
 }
 
 /// Whoever holds the registry key can sign any size; what follows must not loop over entries that nobody has.
@@ -192,6 +192,7 @@ fn check_entries(
     store: &Overlay<'_>,
     chain: &Chain,
     latest: &Latest,
+    leaves: Option<&MemoryTree>,
     report: &mut Report,
 ) -> Option<Catalogue> {
     let reader = LogReader::new(store, latest.log_size);
@@ -211,6 +212,14 @@ fn check_entries(
                 return None;
             }
         };
+        // Whoever writes there while this runs may show something else each time.
+        let is_other = leaves.is_some_and(|leaves| leaves.hash(0, index).ok() != Some(leaf_hash(&entry)));
+        if is_other {
+            sound = false;
+            if !report.faults.iter().any(|fault| fault.file == path) {
+                report.fault(&path, Some(offset), format!("entry {index} changed while it was read"));
+            }
+        }
         let checked = Standing::of(&entry, index, chain)
             .and_then(|by| catalogue.add(index, &entry, chain).map(|_| by).map_err(|e| e.to_string()));
         match checked {
@@ -238,12 +247,6 @@ fn check_entries(
         (audit.progress)(index);
     }
     sound.then_some(catalogue)
-}
-
-/// Length of every entry, as positioned reads need it.
-pub(super) fn lengths(store: &Overlay<'_>, latest: &Latest) -> Option<Vec<usize>> {
-    let reader = LogReader::new(store, latest.log_size);
-    reader.entries(0..latest.log_size).map(|entry| Some(entry.ok()?.len())).collect()
 }
 
 /// The hash of nothing but its bytes, for messages.

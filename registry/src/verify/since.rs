@@ -120,11 +120,11 @@ fn audit_log(
         let entry = reader.entry(index).map_err(|e| (path.clone(), e.to_string()))?;
         tree.push(leaf_hash(&entry));
         match describe(&entry, index, chain) {
-            // The log says each thing once; what counts no longer may be said again.
-            Ok(new) if new.counts && !said.insert((new.what, new.id.clone())) => {
+            // The log says each thing once; what counts no longer, or only in favour of doubt, may be said again.
+            Ok((new, Standing::Counts)) if !said.insert((new.what, new.id.clone())) => {
                 report.fault(&path, None, format!("entry {index}: `{}` was {} before", new.id, new.what));
             }
-            Ok(new) => report.new.push(new),
+            Ok((new, _)) => report.new.push(new),
             Err(what) => report.fault(&path, None, format!("entry {index}: {what}")),
         }
         if report.faults.len() >= MOST_FAULTS {
@@ -143,13 +143,14 @@ fn audit_log(
     Err(of_log("the new entries do not lead to the root that was signed".to_owned()))
 }
 
-fn describe(entry: &[u8], index: u64, chain: &Chain) -> Result<New, String> {
-    let counts = Standing::of(entry, index, chain)?.counts();
+fn describe(entry: &[u8], index: u64, chain: &Chain) -> Result<(New, Standing), String> {
+    let standing = Standing::of(entry, index, chain)?;
+    let counts = standing.counts();
     let note = Note::parse(entry).map_err(|e| e.to_string())?;
     let (what, id) = match Change::read(&note, chain.origin()).map_err(|e| e.to_string())? {
         Change::Profile(profile) => ("published", profile.id),
         Change::Revocation(revocation) => ("revoked", revocation.revokes),
     };
     let signers = note.signatures().iter().map(|signature| signature.name().to_owned()).collect();
-    Ok(New { index, what, id: id.to_string(), signers, counts })
+    Ok((New { index, what, id: id.to_string(), signers, counts }, standing))
 }

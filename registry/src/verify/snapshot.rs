@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
-use super::log::{lengths, short};
+use super::log::short;
 use super::{Audit, Report};
 use crate::latest::Latest;
-use crate::merkle::Hash;
+use crate::log::{CHECKPOINT, LogReader};
+use crate::merkle::{Frontier, Hash, leaf_hash};
 use crate::publish::{LogEntries, Overlay};
 use crate::snapshot::{Catalogue, Compiled, Snapshot, compile, recompile};
 use crate::store::{Listed, ReadAt, Store};
@@ -51,9 +52,9 @@ fn rebuild(
         Ok(file) => file,
         Err(e) => return report.fault(&path, None, e.to_string()),
     };
-    let Some(lengths) = lengths(store, latest) else { return };
-    let mut entries = LogEntries::new(store, latest.log_size);
-    lengths.into_iter().for_each(|length| entries.note_length(length));
+    let Some(entries) = remembered(store, latest) else {
+        return report.fault(CHECKPOINT, None, "the log changed while it was read");
+    };
     let mut compare = Compare::new(file.as_ref());
     match compile(catalogue, &entries, &mut compare, audit.progress) {
         Ok(compiled) => {
@@ -63,6 +64,19 @@ fn rebuild(
         }
         Err(e) => report.fault(&path, None, format!("cannot be rebuilt from the log: {e}")),
     }
+}
+
+/// Lengths and hashes of the entries, as positioned reads need them, if they still lead to what was signed.
+fn remembered<'s>(store: &'s Overlay<'_>, latest: &Latest) -> Option<LogEntries<'s>> {
+    let mut entries = LogEntries::new(store, latest.log_size);
+    let mut tree = Frontier::new();
+    for entry in LogReader::new(store, latest.log_size).entries(0..latest.log_size) {
+        let entry = entry.ok()?;
+        let leaf = leaf_hash(&entry);
+        entries.remember(entry.len(), leaf);
+        tree.push(leaf);
+    }
+    (tree.root() == latest.log_root).then_some(entries)
 }
 
 fn check_root(compiled: Compiled, latest: &Latest, report: &mut Report) {
