@@ -3,12 +3,10 @@
 //! What the bundle does not say stands as `"FILL-IN: …"`, which no reader of profiles accepts, so that a draft with
 //! blanks cannot be published by accident. Workloads of one combination and verdict share a profile.
 
-mod toml;
-
 use super::judge::{JudgedWorkload, Judgement, Row, Verdict};
 use super::manifest::{ClaimedSet, Manifest, Workload, shim_word};
+use super::toml_writer::{self as toml, Writer};
 use crate::profile::{FeatureLevel, SCHEMA, Values, Verdict as Conclusion};
-use toml::Writer;
 
 /// A profile as far as a bundle supports it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -33,6 +33,7 @@
 //! draft leaves a blank.
 
 mod read;
+mod write;
 
 use jiff::civil::Date;
 
@@ -40,6 +41,9 @@ use crate::combination::{CdHash, Chip, Sha256Digest};
 use crate::document::Problem;
 use crate::os::Os;
 use crate::profile::{FeatureLevel, Image, Model, ShimName, Values, Verdict};
+
+pub(in crate::evidence) use read::{guest as read_guest, host as read_host};
+pub(in crate::evidence) use write::{guest as guest_table, host as host_table};
 
 /// The name of a manifest inside its bundle.
 pub const FILE_NAME: &str = "bundle.toml";

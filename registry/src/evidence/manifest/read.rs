@@ -8,7 +8,7 @@ use crate::os::{Os, Version};
 use crate::profile::{FeatureLevel, Image, Model, ShimName, Values, Verdict};
 
 const VERDICTS: [(&str, Verdict); 2] = [("override", Verdict::Override), ("stock", Verdict::Stock)];
-const FEATURE_LEVELS: [(&str, FeatureLevel); 3] = [
+pub(super) const FEATURE_LEVELS: [(&str, FeatureLevel); 3] = [
     ("unrestricted", FeatureLevel::Unrestricted),
     ("default", FeatureLevel::Default),
     ("unrecorded", FeatureLevel::Unrecorded),
@@ -20,7 +20,7 @@ const SHIMS: [(&str, ShimName); 5] = [
     ("anka", ShimName::Anka),
     ("lunchpail", ShimName::Lunchpail),
 ];
-const ROLES: [(&str, Role); 4] = [
+pub(super) const ROLES: [(&str, Role); 4] = [
     ("log", Role::Log),
     ("probe", Role::Probe),
     ("environment", Role::Environment),
@@ -161,7 +161,7 @@ fn model(table: &Table<'_>) -> Option<Model> {
     Some(Model { name: name?.value.to_owned(), sha256, revision })
 }
 
-fn host(table: &Table<'_>) -> Option<Host> {
+pub(in crate::evidence) fn host(table: &Table<'_>) -> Option<Host> {
     let chip = table.require_parse("chip");
     let os = table.require_table("os").and_then(|inner| os(&inner));
     let apple_family = table.integer("apple_family").map(|number| number.value);
@@ -172,7 +172,7 @@ fn host(table: &Table<'_>) -> Option<Host> {
     Some(Host { chip: chip?.value, os: os?, apple_family, max_threadgroup_memory, feature_level })
 }
 
-fn guest(table: &Table<'_>) -> Option<Guest> {
+pub(in crate::evidence) fn guest(table: &Table<'_>) -> Option<Guest> {
     let os = table.require_table("os").and_then(|inner| os(&inner));
     let model = table.string("model").map(|text| text.value.to_owned());
     let mut guest = Guest { os: os?, model, stock_family: None, stock_memory: None };
