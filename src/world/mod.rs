@@ -19,6 +19,7 @@ pub mod remote;
 pub mod resumed;
 pub mod signals;
 pub mod source;
+pub mod throwaway;
 mod tls;
 
 /// How many threads may work at once.
