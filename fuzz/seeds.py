@@ -69,6 +69,38 @@ issued = 2026-11-20T10:00:00Z
 expires = 2026-11-20T11:00:00Z
 """
 
+# Two runs of llama-perplexity, one behind the other: the target compares the halves.
+PERPLEXITY = """perplexity: calculating perplexity over 3 chunks, n_ctx=128, batch_size=512, n_seq=4
+[1]5.0000,[2]6.0000,[3]5.8755,
+Final estimate: PPL = 5.8755 +/- 0.21341
+"""
+
+GREEDY = """{"schema":"capgate greedy v1","settings":{"n_predict":"4","seed":"1"}}
+{"prompt":"The capital of France is","tokens":[{"id":7,"text":" Paris"},{"id":9,"text":"."}]}
+{"prompt":"The capital of Italy is","tokens":[{"id":8,"text":" Rome"},{"text":"."}]}
+"""
+
+OPS = """Testing 2 devices
+
+Backend 1/2: MTL0
+  Device description: Apple Paravirtual device
+  ABS(type=f16,ne_a=[128,2,2,2],v=0): \033[1;32mOK\033[0m
+  MUL_MAT(type_a=bf16): not supported [MTL0]
+[ADD] ERR = 0.500000000 > 0.000000100   ADD(type=f32): \033[1;31mFAIL\033[0m
+  1/2 tests passed
+
+Failing tests:
+  ADD(type=f32)
+  Backend MTL0: \033[1;31mFAIL\033[0m
+Backend 2/2: CPU
+  Skipping CPU backend
+1/2 backends passed
+\033[1;31mFAIL\033[0m
+"""
+
+SQL = """INSERT INTO test_backend_ops (op_name, op_params, test_mode, supported, passed) VALUES ('ADD', 'type=f32', 'test', '1', '0');
+"""
+
 REVOCATION = """schema = "1.0.0"
 revokes = "m1-ultra-25g76-25f84-llama-bench-b10167"
 reason = "wrong \\\\ answers with \\"long\\" prompts"
@@ -156,6 +188,9 @@ def main():
 
     for data in files("tests/fixtures/**/*"):
         put("inspect", data)
+    for text in [PERPLEXITY * 2, GREEDY, OPS, SQL]:
+        put("correctness", text.encode())
+        put("inspect", text.encode())
     for data in files("tests/evidence/*.toml"):
         put("manifest", data)
         put("inspect", data)

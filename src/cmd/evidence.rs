@@ -86,7 +86,14 @@ pub fn print(ui: &Ui, judgement: &Judgement) {
     }
     findings(ui, &judgement.warnings, "warning");
     findings(ui, &judgement.refusals, "refused");
+    for tested in &judgement.correctness {
+        let (name, values, outcome) = (&tested.workload, tested.values, tested.words());
+        ui.line(visible(&format!("{name}: answers with {values}: {outcome}; {}", tested.method())));
+    }
     for judged in &judgement.workloads {
+        if let Some(least) = judged.ladder.as_ref().and_then(|ladder| ladder.sufficient) {
+            ui.line(format!("{}: least sufficient set: {least}", visible(&judged.workload)));
+        }
         let style = if judged.verdict == Verdict::Refused { BAD } else { GOOD };
         ui.line(format!("{}: {}", visible(&judged.workload), styled(style, judged.verdict.words())));
     }

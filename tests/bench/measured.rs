@@ -76,3 +76,35 @@ fn the_same_samples_get_the_same_verdict_from_bench_and_from_check() {
         assert_eq!(judged["verdict"], if exit == 0 { "publishable" } else { "refused" }, "{what}");
     }
 }
+
+#[test]
+fn a_ladder_names_the_least_set_that_gives_the_whole_gain() {
+    let lab = Lab::new();
+    let ran = lab.bench("--ladder --rounds 3 --out bundle --source https://example.org/bundle").exits(0);
+    assert!(ran.out.contains("tiny.gguf: least sufficient set: 1007 / 32768\n"), "{}", ran.out);
+    lab.has_no_trial();
+    let judged = lab.run("evidence check bundle --format json").exits(0).json();
+    let sets = judged["workloads"][0]["sets"].as_array().unwrap();
+    assert_eq!(sets.len(), 10);
+    let verdict = |family: u64| {
+        let set = sets
+            .iter()
+            .find(|set| set["apple_family_max"] == family && set["max_threadgroup_memory"] == 32_768);
+        set.unwrap()["verdict"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        (verdict(1006), verdict(1007), verdict(1010)),
+        ("no-benefit".into(), "publishable".into(), "publishable".into())
+    );
+    let ladder = &judged["workloads"][0]["ladder"];
+    assert_eq!(ladder["sufficient"]["apple_family_max"], 1007);
+    assert!(
+        ladder["seed"].as_u64().is_some() && ladder["resamples"].as_u64().is_some_and(|count| count >= 1000)
+    );
+    // What was tested is what the draft lists, the least sufficient first.
+    let draft =
+        fs::read_to_string(lab.path("bundle/profiles/m1-ultra-25g76-25f84-llama-bench-b10167.toml")).unwrap();
+    let families: Vec<&str> =
+        draft.lines().filter_map(|line| line.strip_prefix("apple_family_max = ")).collect();
+    assert_eq!((families[0], families.len()), ("1007", 8), "{draft}");
+}

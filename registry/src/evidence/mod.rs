@@ -20,6 +20,7 @@ pub mod finding;
 pub mod identify;
 pub mod json;
 pub mod judge;
+pub mod ladder;
 pub mod llama_bench;
 pub mod log_dialect;
 pub mod manifest;

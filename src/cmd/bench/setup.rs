@@ -9,6 +9,7 @@ use capgate_registry::evidence::bench::contention::LIMITS;
 use capgate_registry::evidence::bench::label;
 use capgate_registry::evidence::bench::machine::Machine;
 use capgate_registry::evidence::bench::state::{Settings, State};
+use capgate_registry::evidence::ladder;
 use capgate_registry::evidence::manifest::Arm;
 use capgate_registry::profile::Values;
 
@@ -24,9 +25,6 @@ use crate::world::{clock, file};
 
 /// The version that begins a bundle.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Families that a ladder climbs; lower ones change nothing that llama.cpp asks for.
-const LADDER: std::ops::RangeInclusive<u64> = 1006..=1010;
-
 /// Everything that is known before anything is measured.
 struct Subject {
     program: PathBuf,
@@ -78,12 +76,9 @@ fn arms(args: &BenchArgs, overrides: &[Values]) -> Result<Vec<Arm>, Failure> {
 /// The sets, each once: those of the profile that is followed, those that were named, those of the ladder.
 fn overrides(args: &BenchArgs, followed: &Option<from::Followed>) -> Vec<Values> {
     let mut sets: Vec<Values> = Vec::new();
-    let ladder = LADDER.flat_map(|apple_family_max| {
-        [32_768, 65_536].map(|max_threadgroup_memory| Values { apple_family_max, max_threadgroup_memory })
-    });
     let published = followed.iter().flat_map(|followed| followed.values.iter().copied());
     let named = args.overrides.iter().copied().chain(published.filter(|_| !args.host));
-    for values in named.chain(ladder.filter(|_| args.ladder)) {
+    for values in named.chain(ladder::sets().into_iter().filter(|_| args.ladder)) {
         if !sets.contains(&values) {
             sets.push(values);
         }

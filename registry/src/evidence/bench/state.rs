@@ -298,11 +298,8 @@ impl State {
         let mut files = Vec::new();
         for arm in &arms {
             let runs = self.scored(&label::label(*arm));
-            files.extend(runs.iter().map(|run| File { path: run.output.clone(), part: Part::Samples(*arm) }));
-            files.extend(
-                runs.iter()
-                    .map(|run| File { path: run.log.clone(), part: Part::Item(Role::Log, Some(*arm)) }),
-            );
+            files.extend(runs.iter().map(|run| file(&run.output, Part::Samples(*arm))));
+            files.extend(runs.iter().map(|run| file(&run.log, Part::Item(Role::Log, Some(*arm)))));
         }
         files.extend(more.iter().cloned());
         let overrides =
@@ -341,6 +338,10 @@ impl State {
         let shim_sha256 = shim.map(|text| digest("shim_sha256", text)).transpose()?;
         Ok(ClaimedSet { values, shim: Some(ShimName::Capgate), shim_sha256 })
     }
+}
+
+fn file(path: &str, part: Part) -> File {
+    File { path: path.to_owned(), part, program: None }
 }
 
 /// The text of a machine, which [`Machine`] reads again.

@@ -1,6 +1,8 @@
 //! From TOML to a manifest, with every problem on the way.
 
-use super::{Arm, ClaimedSet, File, Guest, Host, MOST_BYTES, Manifest, Part, Program, Role, Workload};
+use super::{
+    Arm, ClaimedSet, File, Guest, Host, MOST_BYTES, Manifest, Part, Program, Role, Tester, Workload,
+};
 use crate::combination::Sha256Digest;
 use crate::document::{self, Problem, Table};
 use crate::evidence::sums;
@@ -265,16 +267,26 @@ fn file(table: &Table<'_>, sets: &[ClaimedSet]) -> Option<File> {
             None
         }
     };
+    let is_correctness = matches!(part, Some(Part::Item(Role::Correctness, _)));
+    let program = if is_correctness { table.table("program").and_then(|inner| tester(&inner)) } else { None };
     table.finish();
     let path = path?;
     match sums::inside(path.value) {
-        Ok(path) => Some(File { path, part: part? }),
+        Ok(path) => Some(File { path, part: part?, program }),
         Err(why) => {
             let help = "name a file inside the bundle".to_owned();
             table.problems().malformed(path.span, format!("`{}` {why}", path.value), Some(help));
             None
         }
     }
+}
+
+fn tester(table: &Table<'_>) -> Option<Tester> {
+    let name = table.require_string("name");
+    let version = table.string("version").map(|text| text.value.to_owned());
+    let sha256 = table.parse("sha256").map(|digest| digest.value);
+    table.finish();
+    Some(Tester { name: name?.value.to_owned(), version, sha256 })
 }
 
 /// Which arm a word means; an override is the one of its claims, or the only one there is.

@@ -1,7 +1,7 @@
 //! From a manifest to TOML that reads as the same manifest.
 
 use super::read::{FEATURE_LEVELS, ROLES};
-use super::{Arm, ClaimedSet, Guest, Host, Manifest, Part, Workload, shim_word};
+use super::{Arm, ClaimedSet, Guest, Host, Manifest, Part, Tester, Workload, shim_word};
 use crate::evidence::toml_writer::{Writer, list, quoted};
 use crate::os::Os;
 use crate::profile::{Image, Model, Values, Verdict};
@@ -52,6 +52,7 @@ fn write_workload(out: &mut Writer, workload: &Workload) {
                 if let Some(Arm::Override(values)) = of {
                     out.raw("claims", &claims(values));
                 }
+                file.program.iter().for_each(|program| out.raw("program", &tester(program)));
             }
         }
     }
@@ -91,6 +92,12 @@ fn image(image: &Image) -> String {
 fn model(model: &Model) -> String {
     let revision = model.revision.as_ref().and_then(text);
     table(&[("name", text(&model.name)), ("sha256", model.sha256.and_then(text)), ("revision", revision)])
+}
+
+fn tester(tester: &Tester) -> String {
+    let Tester { name, version, sha256 } = tester;
+    let version = version.as_ref().and_then(text);
+    table(&[("name", text(name)), ("version", version), ("sha256", sha256.and_then(text))])
 }
 
 /// The table of a host.
