@@ -5,6 +5,7 @@ The corpus is not committed; what a fuzzer finds is kept beside the seeds.
 
 import base64
 import hashlib
+import json
 import pathlib
 import re
 import struct
@@ -68,6 +69,38 @@ issued = 2026-11-20T10:00:00Z
 expires = 2026-11-20T11:00:00Z
 """
 
+# Two runs of llama-perplexity, one behind the other: the target compares the halves.
+PERPLEXITY = """perplexity: calculating perplexity over 3 chunks, n_ctx=128, batch_size=512, n_seq=4
+[1]5.0000,[2]6.0000,[3]5.8755,
+Final estimate: PPL = 5.8755 +/- 0.21341
+"""
+
+GREEDY = """{"schema":"capgate greedy v1","settings":{"n_predict":"4","seed":"1"}}
+{"prompt":"The capital of France is","tokens":[{"id":7,"text":" Paris"},{"id":9,"text":"."}]}
+{"prompt":"The capital of Italy is","tokens":[{"id":8,"text":" Rome"},{"text":"."}]}
+"""
+
+OPS = """Testing 2 devices
+
+Backend 1/2: MTL0
+  Device description: Apple Paravirtual device
+  ABS(type=f16,ne_a=[128,2,2,2],v=0): \033[1;32mOK\033[0m
+  MUL_MAT(type_a=bf16): not supported [MTL0]
+[ADD] ERR = 0.500000000 > 0.000000100   ADD(type=f32): \033[1;31mFAIL\033[0m
+  1/2 tests passed
+
+Failing tests:
+  ADD(type=f32)
+  Backend MTL0: \033[1;31mFAIL\033[0m
+Backend 2/2: CPU
+  Skipping CPU backend
+1/2 backends passed
+\033[1;31mFAIL\033[0m
+"""
+
+SQL = """INSERT INTO test_backend_ops (op_name, op_params, test_mode, supported, passed) VALUES ('ADD', 'type=f32', 'test', '1', '0');
+"""
+
 REVOCATION = """schema = "1.0.0"
 revokes = "m1-ultra-25g76-25f84-llama-bench-b10167"
 reason = "wrong \\\\ answers with \\"long\\" prompts"
@@ -79,6 +112,31 @@ host_os_build = "25G76"
 guest_os_build = "25F84"
 workload = "sha256:%064x"
 """
+
+MACHINE = """host = { chip = "Apple M1 Ultra", os = { version = "26.6.1", build = "25G76" }, apple_family = 1007 }
+guest = { os = { version = "26.5.2", build = "25F84" }, model = "VirtualMac2,1", stock = { max_threadgroup_memory = 32768 } }
+"""
+RAN = {
+    "arm": "stock", "output": "rounds/01/stock.json", "log": "rounds/01/stock.log", "began": "2026-12-01T00:00:00Z",
+    "seconds": 1.5, "status": 0, "signal": None, "timed_out": False,
+}
+ROUND = {"number": 1, "runs": [RAN, RAN | {"arm": "override-1009-65536", "output": "a", "log": "b"}], "before": None, "during": None}
+BENCH = json.dumps({
+    "schema": "1.0.0", "capgate": "0.1.0", "began": "2026-12-01T00:00:00Z",
+    "settings": {
+        "program": "llama-bench", "program_sha256": "1f" * 32, "program_cdhash": "2f" * 20, "words": ["-m", "a.gguf"],
+        "model": "a.gguf", "model_sha256": "3f" * 32, "shim_sha256": "4f" * 32, "rounds": 1, "timeout": 60, "from": None,
+        "source": "https://example.org/b", "ladder": False, "readings": None,
+    },
+    "machine": MACHINE, "build": {"number": 10167, "commit": "ee3d1b5"},
+    "limits": {
+        "other_share": 0.1, "burst": 0.5, "burst_seconds": 2.0, "least_memory": 0.05, "stalled": 0.05, "swapped": 1048576.0,
+        "throttled": 0, "gpu": 10.0, "virtual_machines": 0,
+    },
+    "arms": ["stock", "override-1009-65536"], "warm_ups": [], "rounds": [ROUND],
+    "discarded": [{"round": ROUND, "reasons": ["others used 2.00 processors"]}],
+    "failed": [{"arm": "stock", "round": 1, "why": "was ended by signal 11"}], "also": [],
+})
 
 
 def main():
@@ -130,6 +188,9 @@ def main():
 
     for data in files("tests/fixtures/**/*"):
         put("inspect", data)
+    for text in [PERPLEXITY * 2, GREEDY, OPS, SQL]:
+        put("correctness", text.encode())
+        put("inspect", text.encode())
     for data in files("tests/evidence/*.toml"):
         put("manifest", data)
         put("inspect", data)
@@ -146,6 +207,10 @@ def main():
     for answer in [listed, b"\x0c\0\0\0\0", b"\5", b"\x0e" + string(string(b"ssh-ed25519") + string(bytes(64)))]:
         put("agent", answer)
         put("agent", string(answer))
+
+    put("bench", BENCH.encode())
+    put("bench", MACHINE.encode())
+    put("bench", b"-m a.gguf -p 512 -n 128 -ngl 99 -r 2")
 
     put("snapshot", b"")
     put("registry", b"")

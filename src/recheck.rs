@@ -18,7 +18,7 @@ pub struct Rechecked {
     pub faults: Vec<String>,
 }
 
-/// Compares every piece of speed evidence that cites the bundle.
+/// Compares every piece of evidence that cites the bundle.
 pub fn against(profiles: &[&Profile], manifest: &Manifest, judgement: &Judgement) -> Rechecked {
     let mut found = Rechecked::default();
     for profile in profiles {
@@ -27,10 +27,7 @@ pub fn against(profiles: &[&Profile], manifest: &Manifest, judgement: &Judgement
                 continue;
             }
             found.cited = true;
-            // The judge reads speeds only; correctness is stated by whoever ran it.
-            if item.kind == EvidenceKind::Speed {
-                Item { profile, item, judgement }.check(manifest, &mut found.faults);
-            }
+            Item { profile, item, judgement }.check(manifest, &mut found.faults);
         }
     }
     found
@@ -49,6 +46,10 @@ impl Item<'_> {
         };
         if let Some(message) = self.verdict(workload) {
             faults.push(message);
+        }
+        if self.item.kind == EvidenceKind::Correctness {
+            faults.extend(self.outcome(workload));
+            return;
         }
         for code in self.judgement.warning_codes(&workload.name) {
             if !self.item.warnings.iter().any(|said| said == code) {
@@ -86,9 +87,19 @@ impl Item<'_> {
         let found = set.map_or(judged.verdict, |set| set.verdict);
         let borne_out = match self.profile.verdict {
             Verdict::Override => found == Judged::Publishable,
-            Verdict::Stock => found != Judged::Refused,
+            Verdict::Stock => found != Judged::Refused || set.is_some_and(|set| set.wrong_output),
         };
         (!borne_out).then(|| self.say(&format!("the judge's verdict is {}", found.words())))
+    }
+
+    /// What the judge says of the answers otherwise.
+    fn outcome(&self, workload: &Workload) -> Option<String> {
+        let mut tested = self.judgement.correctness.iter().filter(|tested| tested.workload == workload.name);
+        let Some(tested) = tested.find(|tested| Some(tested.values) == self.item.values) else {
+            return Some(self.say("nothing in the bundle tests the answers"));
+        };
+        let agrees = tested.outcome.is_some() && tested.outcome == self.item.outcome;
+        (!agrees).then(|| self.say(&format!("the judge finds that the answers are: {}", tested.words())))
     }
 
     fn test(&self, workload: &Workload, test: &TestResult, faults: &mut Vec<String>) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use capgate_registry::evidence::identify::inspect;
-use capgate_registry::evidence::{correctness, environment, json, llama_bench, log_dialect, mlx, probe};
+use capgate_registry::evidence::{environment, json, llama_bench, log_dialect, mlx, probe};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -14,5 +14,5 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(!finding.message.chars().any(char::is_control), "{finding:?}");
     }
     let _ = (llama_bench::read(bytes), log_dialect::read(bytes), mlx::read(bytes), probe::read(bytes));
-    let _ = (environment::read(bytes), correctness::backend_ops(bytes), json::value(bytes));
+    let _ = (environment::read(bytes), json::value(bytes));
 });

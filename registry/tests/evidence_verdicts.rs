@@ -220,6 +220,6 @@ fn a_silent_bundle_leaves_blanks_that_nobody_can_publish() {
     assert_eq!(codes(&judgement), (vec![], vec![ShimUnrecorded, HostUnrecorded]));
     let drafts = draft::draft(&manifest, &judgement);
     let [draft] = drafts.as_slice() else { panic!("{drafts:?}") };
-    assert_eq!((draft.blanks, draft.toml.matches("FILL-IN: ").count()), (7, 7), "{}", draft.toml);
+    assert_eq!((draft.blanks, draft.toml.matches("FILL-IN: ").count()), (10, 10), "{}", draft.toml);
     assert!(capgate_registry::profile::Profile::parse(draft.toml.as_bytes()).is_err());
 }

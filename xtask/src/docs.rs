@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-const DOCUMENTS: [&str; 14] = [
+const DOCUMENTS: [&str; 15] = [
     "README.md",
     "CHANGELOG.md",
     "keys/README.md",
@@ -16,6 +16,7 @@ const DOCUMENTS: [&str; 14] = [
     "docs/doctor.md",
     "docs/threat-model.md",
     "docs/benchmarks.md",
+    "docs/correctness.md",
     "docs/evidence-codes.md",
     "registry/tests/museum/README.md",
 ];

@@ -119,6 +119,11 @@ codes! {
     NoHostArm "no-host-arm" Warning "there is no bare-metal arm, so how much is left to gain is unknown";
     NoCorrectness "no-correctness" Warning "nothing shows that the answers were right, only that they were fast";
     CorrectnessFailed "correctness-failed" Refusal "a correctness run failed or its outputs differ";
+    NothingTested "nothing-tested" Warning "a correctness run tried nothing that an override changes, or does not say how it ended";
+    ReferenceWrong "reference-wrong" Warning "an arm that others are held against has wrong operations itself, so it vouches for none";
+    ReferencesDiffer "references-differ" Warning "the arms that an answer is held against disagree among themselves, so it settles nothing";
+    PromptsDiffer "prompts-differ" Warning "two correctness runs are of other prompts, settings or text, and were not compared";
+    LadderUndecided "ladder-undecided" Warning "several sets count, and which is the least sufficient one cannot be said";
     StaleMmapGuest "stale-mmap-guest" Refusal "macOS 14 guests read stale mapped weights and answer wrongly at full speed";
     HostPreferenceUnrecorded "host-preference-unrecorded" Warning "nobody recorded whether the host's unrestricted feature level preference was set";
     ImagesUnrecorded "images-unrecorded" Warning "the images that talk to Metal are not recorded beside the executable";

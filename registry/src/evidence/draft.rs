@@ -2,13 +2,14 @@
 //!
 //! What the bundle does not say stands as `"FILL-IN: …"`, which no reader of profiles accepts, so that a draft with
 //! blanks cannot be published by accident. Workloads of one combination and verdict share a profile.
+//!
+//! Where several sets count, the least that gives the whole gain comes first, as [`super::ladder`] says; a set that is
+//! refused for its output and for nothing else makes a profile that says stock, with the failed test in it.
 
-mod toml;
-
-use super::judge::{JudgedWorkload, Judgement, Row, Verdict};
+use super::judge::{JudgedCorrectness, JudgedWorkload, Judgement, Row, Verdict};
 use super::manifest::{ClaimedSet, Manifest, Workload, shim_word};
-use crate::profile::{FeatureLevel, SCHEMA, Values, Verdict as Conclusion};
-use toml::Writer;
+use super::toml_writer::{self as toml, Writer};
+use crate::profile::{FeatureLevel, Outcome, SCHEMA, Values, Verdict as Conclusion};
 
 /// A profile as far as a bundle supports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub fn draft(manifest: &Manifest, judgement: &Judgement) -> Vec<Draft> {
         let Some(judged) = judgement.workloads.iter().find(|judged| judged.workload == workload.name) else {
             continue;
         };
-        let Some(conclusion) = conclusion(judged.verdict) else { continue };
+        let Some(conclusion) = conclusion(judged) else { continue };
         let one = Measured { workload, judged, conclusion };
         match groups.iter_mut().find(|group| group.iter().all(|known| known.shares_a_profile(&one))) {
             Some(group) => group.push(one),
@@ -56,25 +57,29 @@ impl<'a> Measured<'a> {
             && one.guest == other_workload.guest
     }
 
-    /// The sets that the conclusion rests on.
-    fn sets(&self) -> impl Iterator<Item = &'a ClaimedSet> {
-        let (judged, conclusion) = (self.judged, self.conclusion);
-        self.workload.sets.iter().filter(move |set| {
-            let verdict =
-                judged.sets.iter().find(|known| known.values == set.values).map(|known| known.verdict);
-            match conclusion {
-                Conclusion::Override => verdict == Some(Verdict::Publishable),
-                Conclusion::Stock => verdict != Some(Verdict::Refused),
-            }
-        })
+    /// The sets that the conclusion rests on, in the order in which a profile should name them.
+    fn sets(&self) -> Vec<&'a ClaimedSet> {
+        let rests_on = |set: &&ClaimedSet| {
+            let judged = self.judged.sets.iter().find(|known| known.values == set.values);
+            judged.is_some_and(|judged| match self.conclusion {
+                Conclusion::Override => judged.verdict == Verdict::Publishable,
+                Conclusion::Stock => judged.verdict != Verdict::Refused || judged.wrong_output,
+            })
+        };
+        let mut sets: Vec<&ClaimedSet> = self.workload.sets.iter().filter(rests_on).collect();
+        if let Some(ladder) = &self.judged.ladder {
+            sets.sort_by_key(|set| ladder.sets.iter().position(|placed| placed.values == set.values));
+        }
+        sets
     }
 }
 
-/// What a profile may conclude from a verdict.
-fn conclusion(verdict: Verdict) -> Option<Conclusion> {
-    match verdict {
+/// What a profile may conclude from a judged workload.
+fn conclusion(judged: &JudgedWorkload) -> Option<Conclusion> {
+    match judged.verdict {
         Verdict::Publishable => Some(Conclusion::Override),
         Verdict::Stock | Verdict::NoBenefit => Some(Conclusion::Stock),
+        Verdict::Refused if judged.sets.iter().any(|set| set.wrong_output) => Some(Conclusion::Stock),
         Verdict::Refused => None,
     }
 }
@@ -186,10 +191,11 @@ fn program(out: &mut Writer, group: &[Measured<'_>]) {
     }
 }
 
-/// Every set once, in the order in which the bundle names them.
+/// Every set once.
 fn overrides(out: &mut Writer, group: &[Measured<'_>]) {
     let mut seen: Vec<Values> = Vec::new();
-    for (workload, set) in group.iter().flat_map(|one| one.sets().map(|set| (one.workload, set))) {
+    for (workload, set) in group.iter().flat_map(|one| one.sets().into_iter().map(|set| (one.workload, set)))
+    {
         if seen.contains(&set.values) {
             continue;
         }
@@ -216,19 +222,55 @@ fn acknowledged(workload: &Workload, values: Values) -> Vec<&'static str> {
 }
 
 fn evidence(out: &mut Writer, measured: &Measured<'_>, judgement: &Judgement) {
-    let sets: Vec<&ClaimedSet> = measured.sets().collect();
+    let sets = measured.sets();
     if sets.is_empty() {
-        one_evidence(out, measured, None, judgement);
+        speed(out, measured, None, judgement);
     }
     for set in sets {
-        one_evidence(out, measured, Some(set), judgement);
+        speed(out, measured, Some(set), judgement);
+        let is_it = |tested: &&JudgedCorrectness| {
+            tested.workload == measured.workload.name && tested.values == set.values
+        };
+        if let Some(tested) = judgement.correctness.iter().find(is_it) {
+            correctness(out, measured, set, tested, judgement);
+        }
     }
 }
 
-fn one_evidence(out: &mut Writer, measured: &Measured<'_>, set: Option<&ClaimedSet>, judgement: &Judgement) {
+fn speed(out: &mut Writer, measured: &Measured<'_>, set: Option<&ClaimedSet>, judgement: &Judgement) {
+    about(out, "speed", measured, set, judgement);
+    let warnings = judgement.warning_codes(&measured.workload.name);
+    if !warnings.is_empty() {
+        out.raw("warnings", &toml::list(&warnings));
+    }
+    tests(out, measured.workload, set.map(|set| set.values), &judgement.rows);
+}
+
+/// Nothing where nothing settles whether the answers are right.
+fn correctness(
+    out: &mut Writer,
+    measured: &Measured<'_>,
+    set: &ClaimedSet,
+    tested: &JudgedCorrectness,
+    judgement: &Judgement,
+) {
+    let Some(outcome) = tested.outcome else { return };
+    about(out, "correctness", measured, Some(set), judgement);
+    out.text("method", &tested.method());
+    out.text("outcome", if outcome == Outcome::Pass { "pass" } else { "fail" });
+}
+
+/// What every piece of evidence says: of what kind it is, what it tested, where it can be read, which model.
+fn about(
+    out: &mut Writer,
+    kind: &str,
+    measured: &Measured<'_>,
+    set: Option<&ClaimedSet>,
+    judgement: &Judgement,
+) {
     let workload = measured.workload;
     out.table("[[evidence]]");
-    out.text("kind", "speed");
+    out.text("kind", kind);
     if let Some(set) = set {
         let (family, memory) = (set.values.apple_family_max, set.values.max_threadgroup_memory);
         out.raw("override", &format!("{{ apple_family_max = {family}, max_threadgroup_memory = {memory} }}"));
@@ -258,11 +300,6 @@ fn one_evidence(out: &mut Writer, measured: &Measured<'_>, set: Option<&ClaimedS
         }
     };
     out.raw("model", &which);
-    let warnings = judgement.warning_codes(&workload.name);
-    if !warnings.is_empty() {
-        out.raw("warnings", &toml::list(&warnings));
-    }
-    tests(out, workload, set.map(|set| set.values), &judgement.rows);
 }
 
 fn shim(out: &mut Writer, set: &ClaimedSet) {

@@ -61,13 +61,18 @@ pub(crate) fn bytes_of(range: &Range<usize>) -> String {
 
 /// The beginning of a text that a stranger wrote, harmless on a terminal, at most 80 characters.
 pub(crate) fn excerpt(said: &str) -> String {
+    excerpt_of(said, 80)
+}
+
+/// The same with at most so many characters.
+pub(crate) fn excerpt_of(said: &str, most: usize) -> String {
     let mut shown: String = said
         .trim()
         .chars()
-        .take(80)
+        .take(most)
         .map(|character| if text::is_forbidden(character) { '\u{fffd}' } else { character })
         .collect();
-    if said.trim().chars().nth(80).is_some() {
+    if said.trim().chars().nth(most).is_some() {
         shown.push('…');
     }
     shown

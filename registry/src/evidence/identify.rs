@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::correctness::{Output, greedy, ops, perplexity};
 use super::finding::Finding;
 use super::samples::{self, Summary};
 use super::{codes::Code, environment, llama_bench, log_dialect, manifest, mlx, probe, sums};
@@ -19,6 +20,12 @@ pub enum Kind {
     LlamaBenchMeans,
     /// The JSON of the MLX-LM harness.
     MlxHarness,
+    /// What `test-backend-ops` printed.
+    BackendOps,
+    /// Greedy answers, token by token.
+    Greedy,
+    /// What `llama-perplexity` printed.
+    Perplexity,
     /// A program's stderr.
     Log,
     /// A capability probe's answers.
@@ -42,6 +49,9 @@ impl Kind {
             Self::LlamaBench => "llama-bench JSON",
             Self::LlamaBenchMeans => "llama-bench output without samples",
             Self::MlxHarness => "MLX-LM harness JSON",
+            Self::BackendOps => "test-backend-ops output",
+            Self::Greedy => "greedy answers",
+            Self::Perplexity => "llama-perplexity output",
             Self::Log => "log",
             Self::Probe => "capability probe",
             Self::Environment => "environment record",
@@ -121,6 +131,13 @@ impl Inspection {
             self.kind = Kind::Empty;
             return vec![Finding::new(Code::EmptyFile, "the file holds nothing")];
         }
+        if let Some(answers) = greedy::read(bytes) {
+            self.kind = Kind::Greedy;
+            return match answers {
+                Ok(answers) => self.tested(Output::Greedy(answers)),
+                Err(finding) => vec![finding],
+            };
+        }
         if let Some(file) = mlx::read(bytes) {
             return self.mlx(file);
         }
@@ -145,6 +162,14 @@ impl Inspection {
         }
         if let Some(probe) = probe::read(bytes) {
             return self.probe(probe);
+        }
+        if let Some(ops) = ops::read(bytes) {
+            self.kind = Kind::BackendOps;
+            return self.tested(Output::Ops(ops));
+        }
+        if let Some(found) = perplexity::read(bytes) {
+            self.kind = Kind::Perplexity;
+            return self.tested(Output::Perplexity(found));
         }
         self.log_or_environment(bytes)
     }
@@ -208,6 +233,12 @@ impl Inspection {
             self.rows.push(TestSummary { test, samples });
         }
         findings
+    }
+
+    /// A test of correctness serves if it is right by itself; what it is worth beside others, the judge says.
+    fn tested(&mut self, output: Output) -> Vec<Finding> {
+        describe::correctness(&output, &mut self.facts);
+        output.findings()
     }
 
     fn manifest(&mut self, bytes: &[u8]) -> Vec<Finding> {

@@ -1,6 +1,12 @@
 //! The few statistics that judging needs, each guarded against empty and zero input.
+//!
+//! `registry/tests/statistics.rs` holds every one of them against scipy and numpy.
+
+mod bootstrap;
 
 use serde::Serialize;
+
+pub use bootstrap::{CONFIDENCE, MOST_DRAWS, RESAMPLES, RatioInterval, SEED, ratio_of_medians};
 
 /// The middle value; the mean of the two middle ones where their number is even.
 pub fn median(values: &[f64]) -> Option<f64> {
@@ -39,6 +45,14 @@ pub fn variation(values: &[f64]) -> Option<f64> {
         return None;
     }
     Some(deviation(values)? / mean.abs())
+}
+
+/// The median absolute deviation from the median, in the unit of the values and not scaled to a standard deviation.
+///
+/// One sample in two may be wild without moving it, unlike [`variation`].
+pub fn median_deviation(values: &[f64]) -> Option<f64> {
+    let middle = median(values)?;
+    median(&values.iter().map(|value| (value - middle).abs()).collect::<Vec<_>>())
 }
 
 /// `numerator / denominator`, where that is a finite number.

@@ -18,7 +18,7 @@ use crate::document::Problem;
 use crate::os::{Build, Os};
 
 pub use bounds::{APPLE_FAMILIES, THREADGROUP_MEMORIES, Values};
-pub use evidence::{Arm, Evidence, EvidenceKind, Model, Outcome, Shim, ShimName, TestResult};
+pub use evidence::{Arm, Evidence, EvidenceKind, Model, OUTCOMES, Outcome, Shim, ShimName, TestResult};
 pub use id::{IdError, ProfileId};
 pub use read::{read_os, read_schema};
 pub use recall::{Recalled, recall};

@@ -1,6 +1,7 @@
 //! What was read from a file, in words.
 
 use super::Fact;
+use crate::evidence::correctness::Output;
 use crate::evidence::environment::{Environment, Side};
 use crate::evidence::llama_bench::BenchFile;
 use crate::evidence::log_dialect::Log;
@@ -64,6 +65,29 @@ pub(super) fn log(log: &Log, facts: &mut Vec<Fact>) {
         say(facts, "skipped kernels", log.skipped_kernels);
     }
     say(facts, "lines", format!("{}, {} passed over", log.lines, log.ignored));
+}
+
+/// How much was tested and what came of it.
+pub(super) fn correctness(output: &Output, facts: &mut Vec<Fact>) {
+    match output {
+        Output::Ops(ops) => {
+            let devices: Vec<&str> = ops.backends.iter().map(|backend| backend.name.as_str()).collect();
+            say_if(facts, "devices", (!devices.is_empty()).then(|| devices.join(", ")));
+            let right = format!("{} of {} right, {} not supported", ops.passed, ops.tried, ops.unsupported);
+            say(facts, "operations", right);
+            ops.failed.iter().for_each(|name| say(facts, "wrong", name));
+        }
+        Output::Greedy(answers) | Output::Text(answers) => {
+            say(facts, "answers", answers.answers.len());
+            say(facts, "tokens", answers.tokens());
+            answers.settings.iter().for_each(|(name, value)| say(facts, name, value));
+        }
+        Output::Perplexity(found) => {
+            let error = found.error.map_or_else(String::new, |error| format!(" ± {error}"));
+            say_if(facts, "perplexity", found.estimate.map(|estimate| format!("{estimate}{error}")));
+            say_if(facts, "cut", found.cut.as_ref());
+        }
+    }
 }
 
 /// The answers, section by section.

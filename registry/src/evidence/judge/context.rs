@@ -1,14 +1,11 @@
 //! What is known about the measurement beside its samples, and what nobody recorded.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 
 use super::arm::ArmData;
 use super::notes::Notes;
 use crate::evidence::bundle::Contents;
 use crate::evidence::codes::Code;
-use crate::evidence::correctness;
 use crate::evidence::environment::{self, Environment, Side};
 use crate::evidence::finding::Finding;
 use crate::evidence::manifest::{Arm, Role, Workload};
@@ -21,7 +18,6 @@ const MOST_SECONDS: i64 = 60 * 60;
 pub(super) fn check(workload: &Workload, arms: &[ArmData], contents: &Contents, notes: &mut Notes) {
     times(arms, notes);
     environments(workload, contents, notes);
-    correct(workload, contents, notes);
     if !arms.iter().any(|arm| arm.arm == Arm::Host) {
         notes.common(Code::NoHostArm, "no bare-metal arm: how much is left to gain is unknown");
     }
@@ -124,49 +120,6 @@ fn contradictions(environment: &Environment, of: Option<Side>, workload: &Worklo
         }
     }
     wrong
-}
-
-fn correct(workload: &Workload, contents: &Contents, notes: &mut Notes) {
-    let mut outputs: BTreeMap<Arm, Vec<(&str, &[u8])>> = BTreeMap::new();
-    let mut tested = false;
-    for (path, of) in workload.items(Role::Correctness) {
-        let (Some(bytes), Some(arm)) = (contents.get(path), of) else { continue };
-        match correctness::backend_ops(bytes) {
-            Some(ops) => {
-                tested |= matches!(arm, Arm::Override(_));
-                if !ops.is_right() {
-                    let failed = if ops.failed.is_empty() {
-                        "it did not finish".to_owned()
-                    } else {
-                        ops.failed.join(", ")
-                    };
-                    let message = format!("{} of {} operations are right; {failed}", ops.passed, ops.tried);
-                    notes.of_file(arm, path, Finding::new(Code::CorrectnessFailed, message));
-                }
-            }
-            None => outputs.entry(arm).or_default().push((path, bytes)),
-        }
-    }
-    for (arm, files) in outputs.iter().filter(|(arm, _)| matches!(arm, Arm::Override(_))) {
-        let Some((reference, expected)) =
-            outputs.iter().find(|(other, _)| !matches!(other, Arm::Override(_)))
-        else {
-            continue;
-        };
-        tested = true;
-        for ((path, found), (_, wanted)) in files.iter().zip(expected) {
-            if found != wanted {
-                let message = format!("its output is not that of the {reference} arm");
-                notes.of_file(*arm, path, Finding::new(Code::CorrectnessFailed, message));
-            }
-        }
-    }
-    if !tested {
-        notes.common(
-            Code::NoCorrectness,
-            "nothing shows that the answers were right, only that they were fast",
-        );
-    }
 }
 
 fn values(workload: &Workload, notes: &mut Notes) {

@@ -2,12 +2,14 @@
 //!
 //! Samples, comparability and proof are judged apart: [`super::samples`] says whether a test was measured well,
 //! `compare` whether two arms measured the same thing, `proof` whether logs and probes show what was active, `context`
-//! what else is known or missing. One refusal anywhere, and the set of values it concerns is refused; one in what all
+//! what else is known or missing, `correct` whether the answers are right, `climb` which set is the least. One refusal anywhere, and the set of values it concerns is refused; one in what all
 //! sets share refuses the workload. Warnings never change a verdict.
 
 mod arm;
+mod climb;
 mod compare;
 mod context;
+mod correct;
 mod notes;
 mod proof;
 mod report;
@@ -26,8 +28,11 @@ use crate::profile::{Values, Verdict as Sought};
 use crate::store::StoreError;
 
 use arm::ArmData;
+pub use correct::MOST_DIFFERENCE;
 use notes::Notes;
-pub use report::{JudgedSet, JudgedWorkload, Judgement, Row, Verdict};
+pub use report::{
+    JudgedCorrectness, JudgedSet, JudgedWorkload, Judgement, OutputsReport, PerplexityReport, Row, Verdict,
+};
 
 /// A gain below this on every test is none.
 pub const LEAST_GAIN: f64 = 1.05;
@@ -70,13 +75,15 @@ pub fn check(folder: &dyn BundleFiles, given: Option<&[u8]>) -> Result<(Manifest
 /// Judges what was read of a bundle.
 pub fn judge(manifest: &Manifest, contents: &Contents) -> Judgement {
     let is_sound = !contents.findings.iter().any(Finding::refuses);
-    let mut rows = Vec::new();
+    let (mut rows, mut correctness) = (Vec::new(), Vec::new());
     let mut findings = contents.findings.clone();
     let mut workloads = Vec::new();
     for workload in &manifest.workloads {
-        let (judged, found) = judge_workload(workload, contents, is_sound, &mut rows);
-        workloads.push(judged);
-        findings.extend(found);
+        let judged = judge_workload(workload, contents, is_sound);
+        workloads.push(judged.workload);
+        rows.extend(judged.rows);
+        correctness.extend(judged.correctness);
+        findings.extend(judged.findings);
     }
     let verdict = workloads.iter().map(|judged| judged.verdict).max().unwrap_or(Verdict::Refused);
     let (refusals, warnings) = findings.into_iter().partition(Finding::refuses);
@@ -84,6 +91,7 @@ pub fn judge(manifest: &Manifest, contents: &Contents) -> Judgement {
         bundle: contents.digest.map(|digest| format!("sha256:{digest}")),
         source: manifest.source.clone(),
         rows,
+        correctness,
         warnings,
         refusals,
         workloads,
@@ -91,35 +99,40 @@ pub fn judge(manifest: &Manifest, contents: &Contents) -> Judgement {
     }
 }
 
-fn judge_workload(
-    workload: &Workload,
-    contents: &Contents,
-    is_sound: bool,
-    rows: &mut Vec<Row>,
-) -> (JudgedWorkload, Vec<Finding>) {
+/// A workload with what was found on the way.
+struct Found {
+    workload: JudgedWorkload,
+    rows: Vec<Row>,
+    correctness: Vec<JudgedCorrectness>,
+    findings: Vec<Finding>,
+}
+
+fn judge_workload(workload: &Workload, contents: &Contents, is_sound: bool) -> Found {
     let mut notes = Notes::default();
     let arms: Vec<ArmData> =
         workload.arms().into_iter().map(|arm| arm::collect(arm, workload, contents, &mut notes)).collect();
     check_arms(workload, &arms, &mut notes);
     context::check(workload, &arms, contents, &mut notes);
-    let scored = score(workload, &arms);
-    gains(workload, &scored, &mut notes);
+    let correctness = correct::check(workload, contents, &mut notes);
+    let rows = score(workload, &arms);
+    gains(workload, &rows, &mut notes);
     let sets: Vec<JudgedSet> = workload
         .sets
         .iter()
         .map(|set| JudgedSet {
             values: set.values,
-            verdict: verdict(workload, set.values, &scored, &notes, is_sound),
+            verdict: verdict(workload, set.values, &rows, &notes, is_sound),
+            wrong_output: is_sound && !notes.refuses_all() && notes.refuses_only_output(set.values),
         })
         .collect();
     let judged = JudgedWorkload {
         workload: workload.name.clone(),
         verdict: overall(workload, &sets, &notes, is_sound),
+        ladder: climb::ladder(&sets, &arms, &varying(&arms), &mut notes),
         sets,
         measured: workload.measured.or_else(|| newest(&arms)),
     };
-    rows.extend(scored);
-    (judged, notes.finish(&workload.name))
+    Found { workload: judged, rows, correctness, findings: notes.finish(&workload.name) }
 }
 
 fn check_arms(workload: &Workload, arms: &[ArmData], notes: &mut Notes) {

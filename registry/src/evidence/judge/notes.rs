@@ -45,6 +45,13 @@ impl Notes {
         self.said.iter().any(|(set, finding)| *set == Some(values) && finding.refuses())
     }
 
+    /// Tells whether this set alone is refused, and for nothing but its output.
+    pub(super) fn refuses_only_output(&self, values: Values) -> bool {
+        let mut refusals =
+            self.said.iter().filter(|(set, finding)| *set == Some(values) && finding.refuses()).peekable();
+        refusals.peek().is_some() && refusals.all(|(_, finding)| finding.code == Code::CorrectnessFailed)
+    }
+
     /// Every finding once, said of the workload.
     pub(super) fn finish(self, workload: &str) -> Vec<Finding> {
         let mut seen = BTreeSet::new();

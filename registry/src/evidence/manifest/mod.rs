@@ -26,6 +26,12 @@
 //! path = "override.stderr"
 //! role = "log"
 //! of = "override"
+//!
+//! [[workload.file]]
+//! path = "override.ops"
+//! role = "correctness"
+//! of = "override"
+//! program = { name = "test-backend-ops", version = "b10167", sha256 = "0f3a…" }   # what printed it, where that is known
 //! ```
 //!
 //! A file that is `control` is kept and never scored. An arm may consist of several files; samples of the same test
@@ -33,6 +39,7 @@
 //! draft leaves a blank.
 
 mod read;
+mod write;
 
 use jiff::civil::Date;
 
@@ -40,6 +47,9 @@ use crate::combination::{CdHash, Chip, Sha256Digest};
 use crate::document::Problem;
 use crate::os::Os;
 use crate::profile::{FeatureLevel, Image, Model, ShimName, Values, Verdict};
+
+pub(in crate::evidence) use read::{guest as read_guest, host as read_host};
+pub(in crate::evidence) use write::{guest as guest_table, host as host_table};
 
 /// The name of a manifest inside its bundle.
 pub const FILE_NAME: &str = "bundle.toml";
@@ -141,6 +151,29 @@ pub struct File {
     pub path: String,
     /// What it is.
     pub part: Part,
+    /// The program that printed it; named for correctness alone, which other programs test than the measured one.
+    pub program: Option<Tester>,
+}
+
+/// A program that tested correctness.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tester {
+    /// Its name.
+    pub name: String,
+    /// Its version, as its makers write it.
+    pub version: Option<String>,
+    /// SHA-256 of its executable.
+    pub sha256: Option<Sha256Digest>,
+}
+
+impl std::fmt::Display for Tester {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.name)?;
+        if let Some(version) = &self.version {
+            write!(out, " {version}")?;
+        }
+        self.sha256.map_or(Ok(()), |digest| write!(out, " sha256:{digest}"))
+    }
 }
 
 /// What a file is.
@@ -226,6 +259,11 @@ impl Workload {
             Part::Item(role, of) if role == wanted => Some((file.path.as_str(), of)),
             _ => None,
         })
+    }
+
+    /// The program that printed a file, where the manifest names it.
+    pub fn tester(&self, path: &str) -> Option<&Tester> {
+        self.files.iter().find(|file| file.path == path)?.program.as_ref()
     }
 
     /// Every arm that has samples: stock, the overrides in their order, host, cpu.

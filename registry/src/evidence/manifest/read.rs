@@ -1,6 +1,8 @@
 //! From TOML to a manifest, with every problem on the way.
 
-use super::{Arm, ClaimedSet, File, Guest, Host, MOST_BYTES, Manifest, Part, Program, Role, Workload};
+use super::{
+    Arm, ClaimedSet, File, Guest, Host, MOST_BYTES, Manifest, Part, Program, Role, Tester, Workload,
+};
 use crate::combination::Sha256Digest;
 use crate::document::{self, Problem, Table};
 use crate::evidence::sums;
@@ -8,7 +10,7 @@ use crate::os::{Os, Version};
 use crate::profile::{FeatureLevel, Image, Model, ShimName, Values, Verdict};
 
 const VERDICTS: [(&str, Verdict); 2] = [("override", Verdict::Override), ("stock", Verdict::Stock)];
-const FEATURE_LEVELS: [(&str, FeatureLevel); 3] = [
+pub(super) const FEATURE_LEVELS: [(&str, FeatureLevel); 3] = [
     ("unrestricted", FeatureLevel::Unrestricted),
     ("default", FeatureLevel::Default),
     ("unrecorded", FeatureLevel::Unrecorded),
@@ -20,7 +22,7 @@ const SHIMS: [(&str, ShimName); 5] = [
     ("anka", ShimName::Anka),
     ("lunchpail", ShimName::Lunchpail),
 ];
-const ROLES: [(&str, Role); 4] = [
+pub(super) const ROLES: [(&str, Role); 4] = [
     ("log", Role::Log),
     ("probe", Role::Probe),
     ("environment", Role::Environment),
@@ -161,7 +163,7 @@ fn model(table: &Table<'_>) -> Option<Model> {
     Some(Model { name: name?.value.to_owned(), sha256, revision })
 }
 
-fn host(table: &Table<'_>) -> Option<Host> {
+pub(in crate::evidence) fn host(table: &Table<'_>) -> Option<Host> {
     let chip = table.require_parse("chip");
     let os = table.require_table("os").and_then(|inner| os(&inner));
     let apple_family = table.integer("apple_family").map(|number| number.value);
@@ -172,7 +174,7 @@ fn host(table: &Table<'_>) -> Option<Host> {
     Some(Host { chip: chip?.value, os: os?, apple_family, max_threadgroup_memory, feature_level })
 }
 
-fn guest(table: &Table<'_>) -> Option<Guest> {
+pub(in crate::evidence) fn guest(table: &Table<'_>) -> Option<Guest> {
     let os = table.require_table("os").and_then(|inner| os(&inner));
     let model = table.string("model").map(|text| text.value.to_owned());
     let mut guest = Guest { os: os?, model, stock_family: None, stock_memory: None };
@@ -265,16 +267,26 @@ fn file(table: &Table<'_>, sets: &[ClaimedSet]) -> Option<File> {
             None
         }
     };
+    let is_correctness = matches!(part, Some(Part::Item(Role::Correctness, _)));
+    let program = if is_correctness { table.table("program").and_then(|inner| tester(&inner)) } else { None };
     table.finish();
     let path = path?;
     match sums::inside(path.value) {
-        Ok(path) => Some(File { path, part: part? }),
+        Ok(path) => Some(File { path, part: part?, program }),
         Err(why) => {
             let help = "name a file inside the bundle".to_owned();
             table.problems().malformed(path.span, format!("`{}` {why}", path.value), Some(help));
             None
         }
     }
+}
+
+fn tester(table: &Table<'_>) -> Option<Tester> {
+    let name = table.require_string("name");
+    let version = table.string("version").map(|text| text.value.to_owned());
+    let sha256 = table.parse("sha256").map(|digest| digest.value);
+    table.finish();
+    Some(Tester { name: name?.value.to_owned(), version, sha256 })
 }
 
 /// Which arm a word means; an override is the one of its claims, or the only one there is.
