@@ -12,6 +12,7 @@ mod context;
 mod correct;
 mod notes;
 mod proof;
+pub mod records;
 mod report;
 
 use std::collections::BTreeSet;
@@ -113,6 +114,7 @@ fn judge_workload(workload: &Workload, contents: &Contents, is_sound: bool) -> F
         workload.arms().into_iter().map(|arm| arm::collect(arm, workload, contents, &mut notes)).collect();
     check_arms(workload, &arms, &mut notes);
     context::check(workload, &arms, contents, &mut notes);
+    records::check(workload, contents, &mut notes);
     let correctness = correct::check(workload, contents, &mut notes);
     let rows = score(workload, &arms);
     gains(workload, &rows, &mut notes);
