@@ -7,7 +7,7 @@ use super::overlay::Overlay;
 use super::staged::{MAX_CHECKPOINT, Staged, read_renewed};
 use crate::keys::SigningKey;
 use crate::latest::{Latest, PLAUSIBLE_VERSION};
-use crate::log::{Appender, CHECKPOINT, Checkpoint, LogReader, Row, Tile};
+use crate::log::{Appender, CHECKPOINT, Checkpoint, LogReader, Row, Tile, decode_bundle, encode_hashes};
 use crate::merkle::{self, Hash};
 use crate::note::{self, Note, NoteError};
 use crate::snapshot;
@@ -85,11 +85,26 @@ impl Remainder<'_> {
         for (path, bytes) in &self.hashes {
             store.put(path, bytes)?;
         }
+        let leaves: BTreeMap<&str, &[u8]> =
+            self.hashes.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())).collect();
         for (staged, tile) in self.staged.iter().flat_map(|s| s.bundles().map(move |tile| (s, tile))) {
-            store.put(&tile.path(), &staged.bundle(tile)?)?;
+            let bundle = staged.bundle(tile)?;
+            // Its first entries were read again, perhaps from a store that shows something else now.
+            let row = Tile::at(Row::Hashes(0), tile.index(), staged.size());
+            let expected = row.and_then(|row| leaves.get(row.path().as_str()).copied());
+            if expected != hashes_of(&bundle, tile).as_deref() {
+                return Err(PublishError::Staged(format!("`{}` changed while it was read", tile.path())));
+            }
+            store.put(&tile.path(), &bundle)?;
         }
         Ok(store.swap(CHECKPOINT, self.before.as_deref(), &self.checkpoint)?)
     }
+}
+
+/// The hash tile over a bundle.
+fn hashes_of(bundle: &[u8], tile: Tile) -> Option<Vec<u8>> {
+    let entries = decode_bundle(bundle, tile.width()).ok()?;
+    Some(encode_hashes(&entries.into_iter().map(merkle::leaf_hash).collect::<Vec<_>>()))
 }
 
 /// Finds what the publication of `latest` has yet to write; `None` when it is complete. `admit` is asked before each staged

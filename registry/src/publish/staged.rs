@@ -176,6 +176,11 @@ impl<'s> Staged<'s> {
         Ok(staged)
     }
 
+    /// Entries of the larger log.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
     /// The new entries file by file.
     pub fn parts(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         parts(self.old_size, self.size)
