@@ -107,13 +107,16 @@ fn hashes_of(bundle: &[u8], tile: Tile) -> Option<Vec<u8>> {
     Some(encode_hashes(&entries.into_iter().map(merkle::leaf_hash).collect::<Vec<_>>()))
 }
 
+/// Says whether the entry at an index may be taken up.
+type Admit<'a> = dyn FnMut(u64, &[u8]) -> Result<(), PublishError> + 'a;
+
 /// Finds what the publication of `latest` has yet to write; `None` when it is complete. `admit` is asked before each staged
 /// entry is taken up.
 fn remainder<'s>(
     store: &'s dyn Store,
     chain: &Chain,
     latest: &Latest,
-    admit: &mut dyn FnMut(u64, &[u8]) -> Result<(), PublishError>,
+    admit: &mut Admit<'_>,
 ) -> Result<Option<Remainder<'s>>, PublishError> {
     let standing = standing_checkpoint(store, chain)?;
     let is_same = |c: &Checkpoint| c.size == latest.log_size && c.root == latest.log_root;
