@@ -61,15 +61,16 @@ impl Eyes<'_> {
         Ok(())
     }
 
-    /// Runs a command as a process of an arm. `name` is that of its files in the round that runs; `until` ends it early.
+    /// Runs a command as a process of an arm, by which its files in the round that runs are named; `until` ends it early.
     pub fn run(
         &mut self,
         bundle: &Bundle,
         arm: &str,
+        end: &str,
         command: &mut Command,
         until: &mut dyn FnMut() -> bool,
     ) -> Result<Ran, Halt> {
-        let (output, log) = (format!("{arm}.json"), format!("{arm}.log"));
+        let (output, log) = (format!("{arm}.{end}"), format!("{arm}.log"));
         let files = [bundle.current(&output), bundle.current(&log)];
         let (out, err) = (bundle.new_file(&output)?, bundle.new_file(&log)?);
         let began = Timestamp::now();

@@ -15,7 +15,7 @@ use capgate_registry::profile::Values;
 
 use super::folder::Bundle;
 use super::trial::Trials;
-use super::{Bench, Tried, from, machine};
+use super::{Bench, Tried, also, from, machine};
 use crate::cli::BenchArgs;
 use crate::cmd::install;
 use crate::cmd::run::program;
@@ -32,6 +32,7 @@ struct Subject {
     overrides: Vec<Values>,
     library: Option<PathBuf>,
     added_output: bool,
+    others: Vec<also::Other>,
 }
 
 /// Begins a bundle, or goes on with one.
@@ -56,7 +57,7 @@ fn begin<'a>(ui: &'a Ui, args: &'a BenchArgs) -> Result<Bench<'a>, Failure> {
     let began = clock::now(None);
     let state = State::new(VERSION, began, subject.settings, &machine, &arms, LIMITS);
     bundle.save(&state)?;
-    Ok(Bench { ui, args, bundle, state, program: subject.program, tried })
+    Ok(Bench { ui, args, bundle, state, program: subject.program, others: subject.others, tried })
 }
 
 fn arms(args: &BenchArgs, overrides: &[Values]) -> Result<Vec<Arm>, Failure> {
@@ -98,6 +99,7 @@ fn subject(args: &BenchArgs, followed: &Option<from::Followed>) -> Result<Subjec
         followed.check_model(&model_sha256)?;
     }
     let overrides = overrides(args, followed);
+    let others = others(args, &line.model, !overrides.is_empty())?;
     let library = if overrides.is_empty() { None } else { Some(library(args)?) };
     let shim_sha256 = library.as_deref().map(|path| hash("the library", path)).transpose()?;
     let settings = Settings {
@@ -115,7 +117,15 @@ fn subject(args: &BenchArgs, followed: &Option<from::Followed>) -> Result<Subjec
         ladder: args.ladder,
         readings: args.readings.as_ref().map(|path| path.display().to_string()),
     };
-    Ok(Subject { program, settings, overrides, library, added_output: line.added_output })
+    Ok(Subject { program, settings, overrides, library, added_output: line.added_output, others })
+}
+
+fn others(args: &BenchArgs, model: &str, has_overrides: bool) -> Result<Vec<also::Other>, Failure> {
+    if !args.also.is_empty() && !has_overrides {
+        return Err(Failure::usage("`--also` has no values to be tried with")
+            .help("add `--override FAMILY/MEMORY`, `--ladder` or `--from ID`"));
+    }
+    also::find(&args.also, model)
 }
 
 fn find_program(args: &BenchArgs) -> Result<(PathBuf, FileIdentity), Failure> {
@@ -202,6 +212,7 @@ fn resume<'a>(ui: &'a Ui, args: &'a BenchArgs, root: &Path) -> Result<Bench<'a>,
         return Err(Failure::invalid(format!("this is no longer what was measured: {}", changed.join("; ")))
             .help("begin a new bundle: samples of two different things say nothing together"));
     }
+    let others = others(args, &typed.model, has_overrides)?;
     let tried = tried(library, &machine)?;
-    Ok(Bench { ui, args, bundle, state, program, tried })
+    Ok(Bench { ui, args, bundle, state, program, others, tried })
 }
