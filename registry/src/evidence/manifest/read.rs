@@ -205,7 +205,7 @@ fn sets(tables: &[Table<'_>]) -> Vec<ClaimedSet> {
     let mut sets: Vec<ClaimedSet> = Vec::new();
     for table in tables {
         let is_override = |key: &'static str| table.string(key).is_some_and(|arm| arm.value == "override");
-        if !is_override("arm") && !(is_override("of") && table.has("shim")) {
+        if !(is_override("arm") || is_override("of") && table.has("shim")) {
             continue;
         }
         let Some(values) = claims(table) else { continue };
