@@ -55,6 +55,18 @@ fn an_override_arm_is_real_and_its_bundle_is_accepted() {
     origins.dedup();
     assert_eq!(origins.len(), 4);
 
+    // What each arm was is recorded, by a run that is no sample.
+    for arm in ["stock", NAMED, "cpu"] {
+        let text = fs::read_to_string(lab.path(&format!("bundle/warm-up/{arm}.record.json"))).unwrap();
+        let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(record["complete"], true, "{arm}");
+        let inserted = text.contains("libcapgate.so");
+        assert_eq!(inserted, arm == NAMED, "{arm}");
+        let command = record["run"]["command"].as_array().unwrap();
+        assert_eq!(command.iter().any(|word| word == "-ngl"), arm == "cpu", "{arm}");
+    }
+    assert!(fs::read_to_string(lab.path("bundle/bundle.toml")).unwrap().contains("role = \"record\""));
+
     // The draft is complete but for what no guest can know.
     let drafts = files(&lab.path("bundle/profiles"));
     assert_eq!(drafts, ["m1-ultra-25g76-25f84-llama-bench-b10167.toml"]);

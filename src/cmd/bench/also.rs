@@ -84,7 +84,7 @@ impl Bench<'_> {
             let name = label::label(arm);
             let trial = values.map(|values| self.trial(Some(values), Some(&identity))).transpose()?;
             let mut command = command(&path, &also.words, trial.as_ref());
-            let mut run = eyes.run(&self.bundle, &name, "txt", &mut command, &mut || false)?;
+            let mut run = eyes.run_recorded(&self.bundle, &name, "txt", &mut command, &self.recorded())?;
             if let Some(trial) = &trial {
                 self.keep_decisions(&name, trial)?;
             }
@@ -95,6 +95,7 @@ impl Bench<'_> {
             }
             run.output = format!("{folder}/{}", run.output);
             run.log = format!("{folder}/{}", run.log);
+            run.record = run.record.map(|record| format!("{folder}/{record}"));
             also.runs.push(run);
         }
         self.bundle.keep_round(&folder)?;
