@@ -169,7 +169,7 @@ impl Bench<'_> {
         }
         let settings = &self.state.settings;
         let subject =
-            Subject { program: &self.program, words: &settings.words, sha256: &settings.program_sha256 };
+            Subject { program: &self.program, words: &self.words, sha256: &settings.program_sha256 };
         let identity = self.ask(&subject, eyes)?;
         if let Some(tried) = &mut self.tried {
             tried.identity = Some(identity);
