@@ -28,6 +28,9 @@ pub struct BenchArgs {
     /// An arm without the GPU
     #[arg(long)]
     pub cpu: bool,
+    /// Another program that loads the same images, with its words: run once in each arm for its output; give it once for each
+    #[arg(long, value_name = "COMMAND")]
+    pub also: Vec<String>,
     /// Rounds that count
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=60))]
     pub rounds: u16,

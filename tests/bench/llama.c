@@ -222,6 +222,7 @@ int main(int count, char **words)
         fprintf(stderr, "ggml_metal_device_init: has bfloat            = %s\n", told >= 1006 ? "true" : "false");
     }
     if (has(count, words, "--answer")) {
+        fprintf(stderr, "build: %s (standin) with cc\n", getenv("BUILD") ? getenv("BUILD") : "10167");
         printf("The capital of France is %s.\n", strcmp(wanted, "wrong") == 0 ? "Lyon" : "Paris");
         return 0;
     }

@@ -16,6 +16,7 @@ mod built;
 #[path = "../shim/guest.rs"]
 mod guest;
 
+mod beside;
 mod contention;
 mod faults;
 mod lab;

@@ -227,7 +227,10 @@ fn evidence(out: &mut Writer, measured: &Measured<'_>, judgement: &Judgement) {
         speed(out, measured, None, judgement);
     }
     for set in sets {
-        speed(out, measured, Some(set), judgement);
+        // A program that was run for its output alone was not measured.
+        if !measured.workload.is_output_only() {
+            speed(out, measured, Some(set), judgement);
+        }
         let is_it = |tested: &&JudgedCorrectness| {
             tested.workload == measured.workload.name && tested.values == set.values
         };

@@ -136,15 +136,15 @@ impl Inspection {
             self.kind = Kind::Empty;
             return vec![Finding::new(Code::EmptyFile, "the file holds nothing")];
         }
-        if run_record::is_one(bytes) {
-            return self.run_record(bytes);
-        }
         if let Some(answers) = greedy::read(bytes) {
             self.kind = Kind::Greedy;
             return match answers {
                 Ok(answers) => self.tested(Output::Greedy(answers)),
                 Err(finding) => vec![finding],
             };
+        }
+        if run_record::is_one(bytes) {
+            return self.run_record(bytes);
         }
         if let Some(file) = mlx::read(bytes) {
             return self.mlx(file);

@@ -1,20 +1,23 @@
 //! Before the first round: what the library itself says of program and machine, and one start of each arm apart.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use capgate_policy::line::{Line, Stage};
 use capgate_registry::combination::{CdHash, Sha256Digest};
 use capgate_registry::evidence::bench::label;
-use capgate_registry::evidence::bench::state::{Build, Failed, Ran, State, machine_text};
+use capgate_registry::evidence::bench::state::{Build, Failed, Ran, machine_text};
 use capgate_registry::evidence::bench::trial::Trial as TrialProfile;
 use capgate_registry::evidence::llama_bench;
 use capgate_registry::evidence::manifest::Arm;
 use capgate_registry::profile::Values;
 
+use super::commands::command;
 use super::measure::{Eyes, Halt};
 use super::trial::{Plan, Trial};
 use super::{Bench, Tried};
+use crate::cmd::record::Options;
 use crate::exit::{Exit, Failure};
 use crate::world::file;
 
@@ -28,6 +31,15 @@ const WARM_UP: &str = "warm-up";
 pub struct Identity {
     sha256: Option<Sha256Digest>,
     cdhash: Option<CdHash>,
+}
+
+/// What a trial is about: a program as it will be started.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    pub program: &'a PathBuf,
+    pub words: &'a [String],
+    /// SHA-256 of its file, as it was hashed here.
+    pub sha256: &'a str,
 }
 
 impl Bench<'_> {
@@ -44,6 +56,7 @@ impl Bench<'_> {
             self.learn(&run);
             run.output = format!("{WARM_UP}/{}", run.output);
             run.log = format!("{WARM_UP}/{}", run.log);
+            run.record = run.record.map(|record| format!("{WARM_UP}/{record}"));
             if !run.is_good() {
                 let why = run.ending();
                 self.ui.warn(format!("the {arm} arm {why} in its warm-up, and is not started again"));
@@ -60,10 +73,22 @@ impl Bench<'_> {
     fn warm_up_arm(&mut self, arm: Arm, eyes: &mut Eyes<'_>) -> Result<Ran, Halt> {
         let name = label::label(arm);
         let Arm::Override(values) = arm else {
-            return eyes.run(&self.bundle, &name, &mut self.command(arm, None), &mut || false);
+            return eyes.run_recorded(
+                &self.bundle,
+                &name,
+                "json",
+                &mut self.command(arm, None),
+                &self.recorded(),
+            );
         };
-        let trial = self.trial(Some(values))?;
-        let run = eyes.run(&self.bundle, &name, &mut self.command(arm, Some(&trial)), &mut || false)?;
+        let trial = self.trial(Some(values), self.known_identity())?;
+        let run = eyes.run_recorded(
+            &self.bundle,
+            &name,
+            "json",
+            &mut self.command(arm, Some(&trial)),
+            &self.recorded(),
+        )?;
         let lines = trial.decisions();
         if let Some(own) = own_answers(&lines)
             && self.set_stock(own)
@@ -71,13 +96,24 @@ impl Bench<'_> {
             // The profile of the trial named other answers than this guest's own: now they are known.
             self.bundle.remove_current(&name)?;
             drop(trial);
-            let trial = self.trial(Some(values))?;
-            let run = eyes.run(&self.bundle, &name, &mut self.command(arm, Some(&trial)), &mut || false)?;
+            let trial = self.trial(Some(values), self.known_identity())?;
+            let run = eyes.run_recorded(
+                &self.bundle,
+                &name,
+                "json",
+                &mut self.command(arm, Some(&trial)),
+                &self.recorded(),
+            )?;
             self.keep_decisions(&name, &trial)?;
             return Ok(run);
         }
         self.keep_decisions(&name, &trial)?;
         Ok(run)
+    }
+
+    /// What is recorded of a run beside its command.
+    pub(super) fn recorded(&self) -> Options {
+        Options { prefix: self.args.prefix.clone(), ..Options::default() }
     }
 
     /// Remembers the guest's own answers; tells whether they are others than those that were taken for granted.
@@ -95,14 +131,22 @@ impl Bench<'_> {
         differs
     }
 
+    /// The measured program, as the library knows it.
+    pub(super) fn known_identity(&self) -> Option<&Identity> {
+        self.tried.as_ref()?.identity.as_ref()
+    }
+
     /// A trial of these values, or one in which nothing is granted.
-    pub(super) fn trial(&self, values: Option<Values>) -> Result<Trial, Failure> {
+    pub(super) fn trial(
+        &self,
+        values: Option<Values>,
+        identity: Option<&Identity>,
+    ) -> Result<Trial, Failure> {
         let tried = self.tried.as_ref().ok_or_else(|| Failure::failed("nothing is known for a trial"))?;
         let shim = self.state.settings.shim_sha256.as_deref().unwrap_or_default();
         let shim = shim.parse().map_err(|e| Failure::failed(format!("the library's digest: {e}")))?;
         let machine = self.state.known_machine().map_err(|e| Failure::invalid(format!("the bundle {e}")))?;
         let profile = values.zip(machine.guest).map(|(values, guest)| {
-            let identity = tried.identity.as_ref();
             let profile = TrialProfile {
                 values,
                 host: &tried.host,
@@ -118,21 +162,28 @@ impl Bench<'_> {
         trials.make(&Plan { library, shim, profile, host, seconds: self.state.settings.timeout })
     }
 
-    /// Asks the library what it is in: a program is started with it where nothing is granted, and ended once it has
-    /// decided. The trial's profile then names exactly that, and nothing that was only believed.
+    /// Has the library say what the measured program is.
     fn identify(&mut self, eyes: &mut Eyes<'_>) -> Result<(), Halt> {
         if self.tried.is_none() {
             return Ok(());
         }
-        let trial = self.trial(None)?;
-        let mut command = self.command(Arm::Stock, Some(&trial));
-        let line = ask(eyes, &self.bundle, &mut command, &trial)?;
-        let identity = identity(&line, &self.state)?;
-        self.ui.details(&format!("capgate: trials of {} are for this program alone\n", trial.origin));
+        let settings = &self.state.settings;
+        let subject =
+            Subject { program: &self.program, words: &self.words, sha256: &settings.program_sha256 };
+        let identity = self.ask(&subject, eyes)?;
         if let Some(tried) = &mut self.tried {
             tried.identity = Some(identity);
         }
         Ok(())
+    }
+
+    /// Asks the library what it is in: a program is started with it where nothing is granted, and ended once it has
+    /// decided. The trial's profile then names exactly that, and nothing that was only believed.
+    pub(super) fn ask(&self, subject: &Subject<'_>, eyes: &mut Eyes<'_>) -> Result<Identity, Halt> {
+        let trial = self.trial(None, None)?;
+        let mut command = command(subject.program, subject.words, Some(&trial));
+        let line = ask(eyes, &self.bundle, &mut command, &trial)?;
+        Ok(identity(&line, subject.sha256)?)
     }
 
     /// Remembers the build that a program says it is.
@@ -172,7 +223,7 @@ fn ask(
     bundle.begin_round()?;
     let clock = Instant::now();
     let decided = || trial.decisions().into_iter().find(|line| line.stage == Stage::Start);
-    eyes.run(bundle, "question", command, &mut || decided().is_some() || clock.elapsed() > PATIENCE)?;
+    eyes.run(bundle, "question", "json", command, &mut || decided().is_some() || clock.elapsed() > PATIENCE)?;
     let log = std::fs::read_to_string(bundle.current("question.log")).unwrap_or_default();
     bundle.begin_round()?;
     decided().ok_or_else(|| {
@@ -188,20 +239,20 @@ fn ask(
 }
 
 /// The program as the line says; anything that keeps a trial from being granted is a refusal before it is tried.
-fn identity(line: &Line, state: &State) -> Result<Identity, Failure> {
+fn identity(line: &Line, sha256: &str) -> Result<Identity, Failure> {
     let refused = |message: String| Failure { exit: Exit::Refused, ..Failure::failed(message) };
     let reason = line.reason.as_deref().unwrap_or_default();
     if reason != "no-profile" {
         let detail = line.detail.as_deref().unwrap_or_default();
         return Err(refused(format!("no override can be tried here: {reason}: {detail}")));
     }
-    let sha256 = line.workload_sha256.as_deref().and_then(|text| text.parse().ok());
+    let found = line.workload_sha256.as_deref();
     let cdhash = line.workload_cdhash.as_deref().and_then(|text| text.parse().ok());
-    if line.workload_sha256.as_ref().is_some_and(|found| *found != state.settings.program_sha256) {
+    if found.is_some_and(|found| found != sha256) {
         return Err(refused("another program than the one that was named runs in the end".to_owned())
             .help("name the program itself, not what starts it"));
     }
-    Ok(Identity { sha256, cdhash })
+    Ok(Identity { sha256: found.and_then(|text| text.parse().ok()), cdhash })
 }
 
 /// What the device said of itself, where a trial was stopped because its profile named something else, or went well.

@@ -9,6 +9,7 @@
 //!
 //! Values that nobody tested are tried in [`trial`] alone.
 
+mod also;
 mod arms;
 mod commands;
 mod finish;
@@ -45,6 +46,10 @@ pub struct Bench<'a> {
     state: State,
     /// The program's file.
     program: PathBuf,
+    /// The words it is started with; those in the bundle are without secrets.
+    words: Vec<String>,
+    /// Other programs that are run once in each arm.
+    others: Vec<also::Other>,
     /// What override arms need.
     tried: Option<Tried>,
 }

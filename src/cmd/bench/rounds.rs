@@ -42,7 +42,8 @@ impl Bench<'_> {
             }
         }
         bar.finish_and_clear();
-        Ok(())
+        let others = std::mem::take(&mut self.others);
+        self.run_others(others, &mut eyes)
     }
 
     /// Stock and something to compare with, or the one arm that a host has.
@@ -74,7 +75,7 @@ impl Bench<'_> {
             bar.set_message(arm.to_string());
             let name = label::label(arm);
             let trial = trials.get(&arm);
-            let run = eyes.run(&self.bundle, &name, &mut self.command(arm, trial), &mut || false)?;
+            let run = eyes.run(&self.bundle, &name, "json", &mut self.command(arm, trial), &mut || false)?;
             if let Some(trial) = trial {
                 self.keep_decisions(&name, trial)?;
             }
@@ -102,7 +103,7 @@ impl Bench<'_> {
             Arm::Override(values) => Some((*arm, *values)),
             _ => None,
         });
-        overrides.map(|(arm, values)| Ok((arm, self.trial(Some(values))?))).collect()
+        overrides.map(|(arm, values)| Ok((arm, self.trial(Some(values), self.known_identity())?))).collect()
     }
 
     fn keep(&mut self, mut round: Round) -> Result<(), Failure> {

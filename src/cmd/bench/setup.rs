@@ -11,11 +11,12 @@ use capgate_registry::evidence::bench::machine::Machine;
 use capgate_registry::evidence::bench::state::{Settings, State};
 use capgate_registry::evidence::ladder;
 use capgate_registry::evidence::manifest::Arm;
+use capgate_registry::evidence::run_record::mask;
 use capgate_registry::profile::Values;
 
 use super::folder::Bundle;
 use super::trial::Trials;
-use super::{Bench, Tried, from, machine};
+use super::{Bench, Tried, also, from, machine};
 use crate::cli::BenchArgs;
 use crate::cmd::install;
 use crate::cmd::run::program;
@@ -32,6 +33,8 @@ struct Subject {
     overrides: Vec<Values>,
     library: Option<PathBuf>,
     added_output: bool,
+    others: Vec<also::Other>,
+    words: Vec<String>,
 }
 
 /// Begins a bundle, or goes on with one.
@@ -56,7 +59,16 @@ fn begin<'a>(ui: &'a Ui, args: &'a BenchArgs) -> Result<Bench<'a>, Failure> {
     let began = clock::now(None);
     let state = State::new(VERSION, began, subject.settings, &machine, &arms, LIMITS);
     bundle.save(&state)?;
-    Ok(Bench { ui, args, bundle, state, program: subject.program, tried })
+    Ok(Bench {
+        ui,
+        args,
+        bundle,
+        state,
+        program: subject.program,
+        words: subject.words,
+        others: subject.others,
+        tried,
+    })
 }
 
 fn arms(args: &BenchArgs, overrides: &[Values]) -> Result<Vec<Arm>, Failure> {
@@ -98,6 +110,7 @@ fn subject(args: &BenchArgs, followed: &Option<from::Followed>) -> Result<Subjec
         followed.check_model(&model_sha256)?;
     }
     let overrides = overrides(args, followed);
+    let others = others(args, &line.model, !overrides.is_empty())?;
     let library = if overrides.is_empty() { None } else { Some(library(args)?) };
     let shim_sha256 = library.as_deref().map(|path| hash("the library", path)).transpose()?;
     let settings = Settings {
@@ -105,7 +118,7 @@ fn subject(args: &BenchArgs, followed: &Option<from::Followed>) -> Result<Subjec
         program_sha256: identity.sha256.to_string(),
         program_cdhash: identity.own_cdhash().map(|hash| hash.to_string()),
         model: name_of(Path::new(&line.model)),
-        words: line.words.clone(),
+        words: mask::arguments(&line.words).0,
         model_sha256,
         shim_sha256,
         rounds: args.rounds.into(),
@@ -115,7 +128,23 @@ fn subject(args: &BenchArgs, followed: &Option<from::Followed>) -> Result<Subjec
         ladder: args.ladder,
         readings: args.readings.as_ref().map(|path| path.display().to_string()),
     };
-    Ok(Subject { program, settings, overrides, library, added_output: line.added_output })
+    Ok(Subject {
+        program,
+        settings,
+        overrides,
+        library,
+        added_output: line.added_output,
+        others,
+        words: line.words,
+    })
+}
+
+fn others(args: &BenchArgs, model: &str, has_overrides: bool) -> Result<Vec<also::Other>, Failure> {
+    if !args.also.is_empty() && !has_overrides {
+        return Err(Failure::usage("`--also` has no values to be tried with")
+            .help("add `--override FAMILY/MEMORY`, `--ladder` or `--from ID`"));
+    }
+    also::find(&args.also, model)
 }
 
 fn find_program(args: &BenchArgs) -> Result<(PathBuf, FileIdentity), Failure> {
@@ -177,10 +206,14 @@ fn resume<'a>(ui: &'a Ui, args: &'a BenchArgs, root: &Path) -> Result<Bench<'a>,
     };
     compare("program", &settings.program, &name_of(&program));
     compare("program's SHA-256", &settings.program_sha256, &identity.sha256.to_string());
-    let before = settings.words.join(" ");
-    if settings.from.is_none() || !typed.words.iter().all(|word| settings.words.contains(word)) {
-        compare("arguments", &before, &typed.words.join(" "));
-    }
+    // A secret stands in no bundle, so what was typed is held against it without one.
+    let shown = mask::arguments(&typed.words).0;
+    let words = if settings.from.is_some() && shown.iter().all(|word| settings.words.contains(word)) {
+        settings.words.clone()
+    } else {
+        compare("arguments", &settings.words.join(" "), &shown.join(" "));
+        typed.words
+    };
     compare("model's SHA-256", &settings.model_sha256, &hash("the model", Path::new(&typed.model))?);
     let machine = state.known_machine().map_err(|e| Failure::invalid(format!("the bundle {e}")))?;
     let here = machine::builds(args);
@@ -202,6 +235,7 @@ fn resume<'a>(ui: &'a Ui, args: &'a BenchArgs, root: &Path) -> Result<Bench<'a>,
         return Err(Failure::invalid(format!("this is no longer what was measured: {}", changed.join("; ")))
             .help("begin a new bundle: samples of two different things say nothing together"));
     }
+    let others = others(args, &typed.model, has_overrides)?;
     let tried = tried(library, &machine)?;
-    Ok(Bench { ui, args, bundle, state, program, tried })
+    Ok(Bench { ui, args, bundle, state, program, words, others, tried })
 }

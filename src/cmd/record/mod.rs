@@ -17,7 +17,7 @@ use std::process::Command;
 use capgate_registry::evidence::run_record::{self, Exit as Ended, RunRecord};
 use jiff::Timestamp;
 
-use self::recorder::{Options, Recorder};
+pub use self::recorder::{Options, Recorder, Recording};
 use crate::cli::RecordArgs;
 use crate::cmd::run::program;
 use crate::exit::{Exit, Failure, Outcome};

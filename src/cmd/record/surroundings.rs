@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use capgate_guest::prefix::Prefix;
 use capgate_guest::session::State;
+use capgate_guest::system;
 use capgate_registry::evidence::run_record::{HostSystem, Linux, Machine, System, Systems, Unknown};
 use capgate_registry::profile::FEATURE_LEVELS;
 use jiff::Timestamp;
@@ -30,7 +31,11 @@ pub struct Surroundings {
 
 /// Reads it; `prefix` holds the host statement, and without one the prefix that this program stands in.
 pub fn of_this_machine(prefix: Option<&Path>) -> Surroundings {
-    let found = machine::read();
+    let mut found = machine::read();
+    // What decides about a program asks the kernel itself, and a record must not say otherwise.
+    let asked = |name| system::sysctl_text(name);
+    found.chip = asked(c"machdep.cpu.brand_string").or(found.chip);
+    found.os_build = asked(c"kern.osversion").or(found.os_build);
     let count = |count: Option<usize>| count.and_then(|count| u64::try_from(count).ok());
     let mut around = Surroundings {
         machine: Machine {

@@ -23,6 +23,9 @@ pub const MOST_BYTES: usize = 8 * 1024 * 1024;
 /// The form that this version writes and reads.
 const SCHEMA: &str = "1.0.0";
 
+/// The version of a program that says none.
+const UNKNOWN_VERSION: &str = "unknown";
+
 /// Why a file is no state of a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
@@ -121,6 +124,8 @@ pub struct Ran {
     pub output: String,
     /// What it wrote on standard error.
     pub log: String,
+    /// The record of the run, where one was made.
+    pub record: Option<String>,
     /// When it was started.
     pub began: Timestamp,
     /// How long it ran.
@@ -175,6 +180,8 @@ pub struct Failed {
 pub struct Also {
     /// File name of the program.
     pub program: String,
+    /// Its version, where its log says it.
+    pub version: Option<String>,
     /// SHA-256 of its file.
     pub sha256: String,
     /// Code directory hash, where it has one.
@@ -301,6 +308,11 @@ impl State {
             files.extend(runs.iter().map(|run| file(&run.output, Part::Samples(*arm))));
             files.extend(runs.iter().map(|run| file(&run.log, Part::Item(Role::Log, Some(*arm)))));
         }
+        for run in &self.warm_ups {
+            if let (Some(record), Some(arm)) = (&run.record, label::arm(&run.arm)) {
+                files.push(file(record, Part::Item(Role::Record, Some(arm))));
+            }
+        }
         files.extend(more.iter().cloned());
         let overrides =
             arms.iter().filter_map(|arm| if let Arm::Override(values) = arm { Some(*values) } else { None });
@@ -330,7 +342,49 @@ impl State {
             sets,
             files,
         };
-        Ok(Manifest { source: settings.source.clone(), workloads: vec![workload] })
+        let mut workloads = vec![workload];
+        for (index, also) in self.also.iter().enumerate() {
+            let other = self.output_of(also, index, workloads.first())?;
+            workloads.extend(other);
+        }
+        Ok(Manifest { source: settings.source.clone(), workloads })
+    }
+
+    /// The workload of a program that was run for its output alone, on what the measured one ran on.
+    fn output_of(
+        &self,
+        also: &Also,
+        index: usize,
+        main: Option<&Workload>,
+    ) -> Result<Option<Workload>, StateError> {
+        let Some(main) = main else { return Ok(None) };
+        let (mut files, mut sets) = (Vec::new(), Vec::new());
+        for run in &also.runs {
+            let Some(arm) = label::arm(&run.arm) else { continue };
+            if let Arm::Override(values) = arm {
+                sets.push(self.claimed(values)?);
+            }
+            files.push(file(&run.output, Part::Item(Role::Correctness, Some(arm))));
+            files.push(file(&run.log, Part::Item(Role::Log, Some(arm))));
+            files.extend(run.record.iter().map(|path| file(path, Part::Item(Role::Record, Some(arm)))));
+        }
+        let day = also.runs.first().map(|run| jiff::tz::Offset::UTC.to_datetime(run.began).date());
+        let version = also.version.clone().unwrap_or_else(|| UNKNOWN_VERSION.to_owned());
+        Ok(Some(Workload {
+            name: format!("{} {} {}", main.name, also.program, index + 1),
+            sought: Verdict::Override,
+            program: Program {
+                name: also.program.clone(),
+                version,
+                sha256: Some(digest("sha256", &also.sha256)?),
+                cdhash: also.cdhash.as_deref().map(cdhash).transpose()?,
+                images: Vec::new(),
+            },
+            measured: day,
+            sets,
+            files,
+            ..main.clone()
+        }))
     }
 
     fn claimed(&self, values: Values) -> Result<ClaimedSet, StateError> {
@@ -406,6 +460,7 @@ pub(super) mod tests {
             arm: arm.to_owned(),
             output: format!("rounds/{number}/{arm}.json"),
             log: format!("rounds/{number}/{arm}.log"),
+            record: None,
             began: Timestamp::UNIX_EPOCH,
             seconds: 1.0,
             status: Some(0),

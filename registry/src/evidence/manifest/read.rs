@@ -205,7 +205,8 @@ fn os(table: &Table<'_>) -> Option<Os> {
 fn sets(tables: &[Table<'_>]) -> Vec<ClaimedSet> {
     let mut sets: Vec<ClaimedSet> = Vec::new();
     for table in tables {
-        if table.string("arm").is_none_or(|arm| arm.value != "override") {
+        let is_override = |key: &'static str| table.string(key).is_some_and(|arm| arm.value == "override");
+        if !(is_override("arm") || is_override("of") && table.has("shim")) {
             continue;
         }
         let Some(values) = claims(table) else { continue };
@@ -313,8 +314,8 @@ fn settle(table: &Table<'_>, key: &str, word: Word, sets: &[ClaimedSet]) -> Opti
 fn settle_override(table: &Table<'_>, key: &str, sets: &[ClaimedSet]) -> Option<Arm> {
     // `claims` and `shim` of samples were read with the sets; asking again keeps them known here.
     let claimed = if table.has("claims") { Some(claims(table)?) } else { None };
+    let _known = table.table("shim");
     if key == "arm" {
-        let _known = table.table("shim");
         if claimed.is_none() {
             table.missing("claims");
         }

@@ -51,6 +51,10 @@ fn write_workload(out: &mut Writer, workload: &Workload) {
                 of.iter().for_each(|arm| out.text("of", arm.name()));
                 if let Some(Arm::Override(values)) = of {
                     out.raw("claims", &claims(values));
+                    // Where there are samples, they name it.
+                    let set = workload.sets.iter().find(|set| set.values == values);
+                    let alone = set.filter(|_| workload.is_output_only());
+                    alone.and_then(shim).iter().for_each(|shim| out.raw("shim", shim));
                 }
                 file.program.iter().for_each(|program| out.raw("program", &tester(program)));
             }
