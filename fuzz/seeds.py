@@ -133,6 +133,9 @@ def main():
     for data in files("tests/evidence/*.toml"):
         put("manifest", data)
         put("inspect", data)
+    for data in files("tests/records/*/*.json"):
+        put("run_record", data)
+        put("inspect", data)
     digest = hashlib.sha256(b"x").hexdigest()
     for text in [f"{digest}  a\n{digest}  ./b/c\n{digest} *d\n", f"{digest}  ../a\n{digest}  a\n{digest}  a\n"]:
         put("sums", text.encode())

@@ -8,6 +8,7 @@ mod key;
 mod maintain;
 mod place;
 mod proof;
+mod record;
 mod run;
 mod sign;
 mod site;
@@ -30,6 +31,7 @@ pub use maintain::{
 };
 pub use place::{InstallArgs, UninstallArgs};
 pub use proof::ProofArgs;
+pub use record::{RecordArgs, RecordCommand, RecordDiffArgs, RecordShowArgs};
 pub use run::RunArgs;
 pub use sign::{KeyCommand, KeyShowArgs, SignArgs};
 pub use site::{
@@ -129,6 +131,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Start a program, with tested answers where they are granted
     Run(RunArgs),
+    /// Run a program unchanged, and record what the run was
+    Record(RecordArgs),
     /// Put capgate on a guest
     Install(InstallArgs),
     /// Take it away again

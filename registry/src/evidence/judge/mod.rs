@@ -10,6 +10,7 @@ mod compare;
 mod context;
 mod notes;
 mod proof;
+pub mod records;
 mod report;
 
 use std::collections::BTreeSet;
@@ -102,6 +103,7 @@ fn judge_workload(
         workload.arms().into_iter().map(|arm| arm::collect(arm, workload, contents, &mut notes)).collect();
     check_arms(workload, &arms, &mut notes);
     context::check(workload, &arms, contents, &mut notes);
+    records::check(workload, contents, &mut notes);
     let scored = score(workload, &arms);
     gains(workload, &scored, &mut notes);
     let sets: Vec<JudgedSet> = workload

@@ -20,11 +20,12 @@ const SHIMS: [(&str, ShimName); 5] = [
     ("anka", ShimName::Anka),
     ("lunchpail", ShimName::Lunchpail),
 ];
-const ROLES: [(&str, Role); 4] = [
+const ROLES: [(&str, Role); 5] = [
     ("log", Role::Log),
     ("probe", Role::Probe),
     ("environment", Role::Environment),
     ("correctness", Role::Correctness),
+    ("record", Role::Record),
 ];
 
 /// An arm as the manifest names it; which override is meant is settled once all sets are known.
