@@ -5,6 +5,7 @@ The corpus is not committed; what a fuzzer finds is kept beside the seeds.
 
 import base64
 import hashlib
+import json
 import pathlib
 import re
 import struct
@@ -112,6 +113,31 @@ guest_os_build = "25F84"
 workload = "sha256:%064x"
 """
 
+MACHINE = """host = { chip = "Apple M1 Ultra", os = { version = "26.6.1", build = "25G76" }, apple_family = 1007 }
+guest = { os = { version = "26.5.2", build = "25F84" }, model = "VirtualMac2,1", stock = { max_threadgroup_memory = 32768 } }
+"""
+RAN = {
+    "arm": "stock", "output": "rounds/01/stock.json", "log": "rounds/01/stock.log", "began": "2026-12-01T00:00:00Z",
+    "seconds": 1.5, "status": 0, "signal": None, "timed_out": False,
+}
+ROUND = {"number": 1, "runs": [RAN, RAN | {"arm": "override-1009-65536", "output": "a", "log": "b"}], "before": None, "during": None}
+BENCH = json.dumps({
+    "schema": "1.0.0", "capgate": "0.1.0", "began": "2026-12-01T00:00:00Z",
+    "settings": {
+        "program": "llama-bench", "program_sha256": "1f" * 32, "program_cdhash": "2f" * 20, "words": ["-m", "a.gguf"],
+        "model": "a.gguf", "model_sha256": "3f" * 32, "shim_sha256": "4f" * 32, "rounds": 1, "timeout": 60, "from": None,
+        "source": "https://example.org/b", "ladder": False, "readings": None,
+    },
+    "machine": MACHINE, "build": {"number": 10167, "commit": "ee3d1b5"},
+    "limits": {
+        "other_share": 0.1, "burst": 0.5, "burst_seconds": 2.0, "least_memory": 0.05, "stalled": 0.05, "swapped": 1048576.0,
+        "throttled": 0, "gpu": 10.0, "virtual_machines": 0,
+    },
+    "arms": ["stock", "override-1009-65536"], "warm_ups": [], "rounds": [ROUND],
+    "discarded": [{"round": ROUND, "reasons": ["others used 2.00 processors"]}],
+    "failed": [{"arm": "stock", "round": 1, "why": "was ended by signal 11"}], "also": [],
+})
+
 
 def main():
     profiles = files("profiles.d/*.toml") + files("tests/profiles/good.toml") + files("tests/profiles/bad/*.toml")
@@ -181,6 +207,10 @@ def main():
     for answer in [listed, b"\x0c\0\0\0\0", b"\5", b"\x0e" + string(string(b"ssh-ed25519") + string(bytes(64)))]:
         put("agent", answer)
         put("agent", string(answer))
+
+    put("bench", BENCH.encode())
+    put("bench", MACHINE.encode())
+    put("bench", b"-m a.gguf -p 512 -n 128 -ngl 99 -r 2")
 
     put("snapshot", b"")
     put("registry", b"")

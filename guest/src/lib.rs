@@ -14,3 +14,4 @@ pub mod prefix;
 pub mod session;
 pub mod slices;
 pub mod system;
+pub mod trial;

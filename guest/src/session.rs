@@ -21,7 +21,7 @@ use capgate_registry::witness::Quorum;
 use jiff::Timestamp;
 
 use crate::prefix::{Prefix, Unsafe};
-use crate::{facts, log, system};
+use crate::{facts, log, system, trial};
 
 /// Largest pin that is read, in bytes: `sha256:`, 64 digits, LF.
 const MAX_PIN: u64 = 72;
@@ -55,12 +55,13 @@ impl State {
             let seen = seen.clone()?.unwrap_or_default();
             let anchor = Anchor { pin, seen, now };
             let registry = prefix.registry();
-            match Reader::open_witnessed(&registry, &anchor, demand) {
+            let opened = match Reader::open_witnessed(&registry, &anchor, demand) {
                 Err(missing @ Doubt::Missing(_)) if was_never_there(&registry) => {
                     read_proof(prefix, &anchor, demand).unwrap_or(Err(missing))
                 }
                 opened => opened,
-            }
+            };
+            opened.and_then(|reader| trial::check(prefix, reader))
         });
         let host = read_host(prefix, &registry, &site);
         let log = prefix.log(system::user()).map_err(|e| e.to_string());

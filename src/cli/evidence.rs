@@ -13,6 +13,8 @@ pub enum EvidenceCommand {
     Inspect(InspectArgs),
     /// Write the profiles that a bundle supports
     Draft(DraftArgs),
+    /// Join what `capgate bench` measured in a guest and on its host
+    Merge(MergeArgs),
 }
 
 /// `capgate evidence check`
@@ -46,4 +48,22 @@ pub struct DraftArgs {
     /// Folder for one file each; nothing that exists is replaced. Without it they are printed
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+}
+
+/// `capgate evidence merge`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Build, program, model, settings and the host's build must be the same; what differs is named.\n\n\
+    Example:\n  capgate evidence merge guest-bundle host-bundle --out bundle"
+)]
+pub struct MergeArgs {
+    /// Bundle of a guest
+    #[arg(value_name = "GUEST")]
+    pub guest: PathBuf,
+    /// Bundle of its host, made with `capgate bench --host`
+    #[arg(value_name = "HOST")]
+    pub host: PathBuf,
+    /// Folder for the joined bundle; made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
 }

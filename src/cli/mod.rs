@@ -1,6 +1,7 @@
 //! The command line: types for clap, nothing else.
 
 mod agent;
+mod bench;
 mod doctor;
 mod evidence;
 mod host;
@@ -20,8 +21,9 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub use agent::{
     AgentCheckArgs, AgentNameArgs, AgentRemoveArgs, AgentTaskArgs, AgentWriteArgs, LaunchAgentCommand,
 };
+pub use bench::BenchArgs;
 pub use doctor::DoctorArgs;
-pub use evidence::{BundleArgs, DraftArgs, EvidenceCommand, InspectArgs};
+pub use evidence::{BundleArgs, DraftArgs, EvidenceCommand, InspectArgs, MergeArgs};
 pub use host::{AttestArgs, FeatureLevelWord, HostCommand, HostVerifyArgs};
 pub use key::{AGENT, KeyArg};
 pub use maintain::{
@@ -129,6 +131,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Start a program, with tested answers where they are granted
     Run(RunArgs),
+    /// Measure a program with and without values that nobody has tested yet
+    Bench(BenchArgs),
     /// Put capgate on a guest
     Install(InstallArgs),
     /// Take it away again

@@ -34,6 +34,11 @@ pub fn judge(ui: &Ui, bundle: &Path, manifest: Option<&Path>) -> Result<(Manifes
     if !bundle.is_dir() {
         return Err(Failure::failed(format!("there is no bundle folder `{}`", bundle.display())));
     }
+    if super::bench::is_incomplete(bundle) {
+        let shown = bundle.display();
+        return Err(Failure::invalid(format!("the bundle `{shown}` is not complete"))
+            .help(format!("capgate bench --resume {shown} -- and the command that it measures")));
+    }
     let own = bundle.join(manifest::FILE_NAME);
     let given = manifest.map(|path| read(path, manifest::MOST_BYTES as u64)).transpose()?;
     let bar = progress::counter("files hashed:");
@@ -58,7 +63,8 @@ fn read(path: &Path, cap: u64) -> Result<Vec<u8>, Failure> {
     file::read(path, cap).map_err(|e| Failure::failed(format!("`{}` cannot be read: {e}", path.display())))
 }
 
-fn print(ui: &Ui, judgement: &Judgement) {
+/// The table, the findings and the verdicts.
+pub fn print(ui: &Ui, judgement: &Judgement) {
     let header = ["workload", "test", "arm", "n", "median", "spread", "to stock", "to host"];
     let mut rows = Rows::new(&header);
     for row in &judgement.rows {

@@ -29,6 +29,10 @@ struct Made<'a> {
 
 pub fn run(ui: &Ui, args: &InitArgs) -> Outcome {
     let now = clock::now(args.now);
+    if args.origin.is_trial() {
+        return Err(Failure::usage(format!("the origin `{}` is `capgate bench`'s own", args.origin))
+            .help("name the registry by a host of yours, such as `example.org/gpu`"));
+    }
     let root_keys = read_all(&args.root_key)?;
     let registry_keys = read_all(&args.registry_key)?;
     let trust = trust(args, &root_keys, &registry_keys, now)?;

@@ -1,6 +1,7 @@
 //! One file for each command.
 
 mod audit;
+mod bench;
 mod carry;
 mod completions;
 mod demo;
@@ -59,6 +60,7 @@ pub fn dispatch(ui: &Ui, command: Command) -> Outcome {
         Command::Evidence(EvidenceCommand::Check(args)) => evidence::check(ui, &args),
         Command::Evidence(EvidenceCommand::Inspect(args)) => evidence::inspect(ui, &args),
         Command::Evidence(EvidenceCommand::Draft(args)) => evidence::draft(ui, &args),
+        Command::Evidence(EvidenceCommand::Merge(args)) => bench::merge(ui, &args),
         Command::Sign(args) => sign::run(ui, &args),
         Command::Publish(args) => publish::run(ui, &args),
         Command::Revoke(args) => revoke::run(ui, &args),
@@ -84,6 +86,7 @@ pub fn dispatch(ui: &Ui, command: Command) -> Outcome {
         Command::Probe(_) => probe::run(ui),
         Command::Doctor(args) => doctor::run(ui, &args),
         Command::Run(args) => run::run(ui, &args),
+        Command::Bench(args) => bench::run(ui, &args),
         Command::Install(args) => install::run(ui, &args),
         Command::Uninstall(args) => uninstall::run(ui, &args),
         Command::LaunchAgent(LaunchAgentCommand::Write(args)) => launch_agent::write(ui, &args),

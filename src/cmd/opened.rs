@@ -52,6 +52,18 @@ pub fn open_witnessed(
     demand: Option<&Quorum>,
 ) -> Result<Reader, Doubt> {
     Reader::open_witnessed(folder, &Anchor { pin: root, seen: Seen::default(), now }, demand)
+        .and_then(no_trial)
+}
+
+/// What `capgate bench` tries, nobody else believes.
+fn no_trial(reader: Reader) -> Result<Reader, Doubt> {
+    let origin = reader.chain().origin();
+    if origin.is_trial() {
+        let message =
+            format!("`{origin}` is a trial of `capgate bench`, which counts in its own children alone");
+        return Err(Doubt::WrongOrigin(message));
+    }
+    Ok(reader)
 }
 
 /// Opens and verifies a proof, which stands in for a registry.
@@ -61,6 +73,7 @@ pub fn proof(path: &Path, root: Hash, now: Timestamp, demand: Option<&Quorum>) -
         .map_err(|e| Doubt::Unreadable(format!("`{shown}` cannot be read: {e}")))?;
     let proof = Proof::parse(&bytes).map_err(|e| Doubt::Malformed(format!("`{shown}` is no proof: {e}")))?;
     Reader::open_witnessed(&proof, &Anchor { pin: root, seen: Seen::default(), now }, demand)
+        .and_then(no_trial)
 }
 
 /// From a third of its life left, every command that meets a registry says so.

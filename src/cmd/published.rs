@@ -1,7 +1,6 @@
 //! What this user published, remembered beside no registry: a folder that was restored from a backup has forgotten it, and
 //! whoever publishes from there would sign a second history.
 
-use std::env;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -14,16 +13,11 @@ use super::sync::memory;
 use crate::exit::Failure;
 use crate::ui::Ui;
 use crate::world::folder::Folder;
-
-/// The folder of state, as the XDG Base Directory specification has it; none where no home is named.
-fn state() -> Option<PathBuf> {
-    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))
-}
+use crate::world::home;
 
 /// The file for the registry with that first root.
 fn file(root: &Hash) -> Option<PathBuf> {
-    Some(state()?.join("capgate/published").join(root.to_string()))
+    Some(home::state()?.join("capgate/published").join(root.to_string()))
 }
 
 /// Refuses a folder that is behind what was published from here.

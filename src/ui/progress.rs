@@ -34,3 +34,15 @@ pub fn bytes(what: &'static str, total: u64) -> ProgressBar {
     bar.set_message(what);
     bar
 }
+
+/// A bar over rounds, with what runs and the time left; each takes about as long as the one before.
+pub fn rounds(total: usize) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
+    if let Ok(style) =
+        ProgressStyle::with_template("round {human_pos}/{human_len} {wide_bar} {eta} left: {msg}")
+    {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(500));
+    bar
+}

@@ -2,12 +2,15 @@
 
 pub mod agent;
 pub mod bundle;
+pub mod child;
 pub mod clock;
 pub mod file;
 pub mod folder;
+pub mod home;
 pub mod http;
 pub mod keyfile;
 pub mod layered;
+pub mod load;
 pub mod machine;
 pub mod ops;
 pub mod place;

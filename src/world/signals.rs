@@ -35,6 +35,16 @@ impl Stop {
         Ok(Self { asked })
     }
 
+    /// Waits for so long, or until the process is asked to end.
+    pub fn pause(&self, time: Duration) -> io::Result<Woken> {
+        let timeout = Timespec::try_from(time).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&self.asked, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Woken::Time),
+            Ok(_) => Ok(Woken::Stopped),
+            Err(e) => Err(e.into()),
+        }
+    }
+
     /// Waits until the clock shows `until`, or was set back by more than a day.
     pub fn wait(&self, until: Timestamp) -> io::Result<Woken> {
         loop {

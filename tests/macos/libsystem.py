@@ -151,6 +151,9 @@ class LibSystem:
     def c_getpid(self):
         return 4242
 
+    def c_getppid(self):
+        return 4241
+
     def c_getuid(self):
         return self.files.user
 

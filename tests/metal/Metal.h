@@ -20,3 +20,5 @@ Device MTLCreateSystemDefaultDevice(void);
 Device metal_create(const char *class_name);
 void metal_release(Device device);
 void metal_answers(Device device, struct answers *answers);
+/* Its answer about one family. */
+int metal_supports(Device device, long family);

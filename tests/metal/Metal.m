@@ -224,6 +224,11 @@ Device MTLCreateSystemDefaultDevice(void)
     return metal_create(class_name ? class_name : "AppleParavirtDevice");
 }
 
+int metal_supports(Device device, long family)
+{
+    return [(_MTLDevice *)device supportsFamily:family];
+}
+
 void metal_answers(Device device, struct answers *answers)
 {
     SEL memory = sel_registerName("maxThreadgroupMemoryLength");

@@ -6,12 +6,10 @@
 //! Where several sets count, the least that gives the whole gain comes first, as [`super::ladder`] says; a set that is
 //! refused for its output and for nothing else makes a profile that says stock, with the failed test in it.
 
-mod toml;
-
 use super::judge::{JudgedCorrectness, JudgedWorkload, Judgement, Row, Verdict};
 use super::manifest::{ClaimedSet, Manifest, Workload, shim_word};
+use super::toml_writer::{self as toml, Writer};
 use crate::profile::{FeatureLevel, Outcome, SCHEMA, Values, Verdict as Conclusion};
-use toml::Writer;
 
 /// A profile as far as a bundle supports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -229,7 +227,10 @@ fn evidence(out: &mut Writer, measured: &Measured<'_>, judgement: &Judgement) {
         speed(out, measured, None, judgement);
     }
     for set in sets {
-        speed(out, measured, Some(set), judgement);
+        // A program that was run for its output alone was not measured.
+        if !measured.workload.is_output_only() {
+            speed(out, measured, Some(set), judgement);
+        }
         let is_it = |tested: &&JudgedCorrectness| {
             tested.workload == measured.workload.name && tested.values == set.values
         };

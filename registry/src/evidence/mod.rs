@@ -6,10 +6,11 @@
 //! a stable [`codes::Code`], and a finding says whether the file can still serve.
 //!
 //! [`bundle`] checks a bundle's bytes, [`manifest`] reads what its files are, [`judge`] says what they prove, and
-//! [`mod@draft`] writes the profile that they support.
+//! [`mod@draft`] writes the profile that they support. [`bench`] is the plan by which `capgate bench` makes a bundle.
 //!
 //! Like the rest of the crate this module does no I/O: bytes come in, values go out.
 
+pub mod bench;
 pub mod bundle;
 pub mod codes;
 pub mod correctness;
@@ -28,6 +29,7 @@ pub mod probe;
 pub mod samples;
 pub mod statistics;
 pub mod sums;
+mod toml_writer;
 
 /// Serialises a value the way it is shown.
 fn as_text<S: serde::Serializer>(value: &impl std::fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {

@@ -86,6 +86,11 @@ impl Origin {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Tells whether it names a registry that `capgate bench` makes and throws away, to try what nobody tested.
+    pub fn is_trial(&self) -> bool {
+        self.0 == "trial" || self.0.starts_with("trial/")
+    }
 }
 
 impl FromStr for Origin {

@@ -21,7 +21,8 @@ use crate::ui::{Ui, count};
 use judge::{Plan, State};
 
 pub use apply::{lock, sweep};
-pub use judge::{digest, read_manifest};
+pub use judge::{digest, make_folder, read_manifest};
+pub use parts::library;
 pub use registry::clear;
 
 #[derive(Serialize)]

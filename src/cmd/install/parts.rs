@@ -45,7 +45,7 @@ pub fn wanted(args: &InstallArgs, keys: &[VerifierKey]) -> Result<Vec<Wanted>, F
     let own = own.map_err(|e| Failure::failed(format!("where this program lies is not known: {e}")))?;
     let one = |path: &str, mode, content| Wanted { path: path.to_owned(), mode, content };
     Ok(vec![
-        one(&format!("lib/{LIBRARY}"), 0o755, Content::File(library(args, &own)?)),
+        one(&format!("lib/{LIBRARY}"), 0o755, Content::File(library(args.library.as_deref(), &own)?)),
         one("include/capgate.h", 0o644, Content::Bytes(HEADER.as_bytes().to_vec())),
         one(ROOT, 0o644, Content::Bytes(format!("sha256:{}\n", args.root).into_bytes())),
         one(SITE, 0o644, Content::Bytes(site::template(keys).into_bytes())),
@@ -55,8 +55,8 @@ pub fn wanted(args: &InstallArgs, keys: &[VerifierKey]) -> Result<Vec<Wanted>, F
 }
 
 /// The library that was given, or the one that was unpacked beside this program.
-fn library(args: &InstallArgs, own: &Path) -> Result<PathBuf, Failure> {
-    let given = args.library.clone().or_else(|| beside(own, &format!("lib/{LIBRARY}")));
+pub fn library(given: Option<&Path>, own: &Path) -> Result<PathBuf, Failure> {
+    let given = given.map(Path::to_owned).or_else(|| beside(own, &format!("lib/{LIBRARY}")));
     let Some(library) = given else {
         let message = format!("there is no `../lib/{LIBRARY}` beside this program");
         return Err(Failure::failed(message).help("name the library with `--library FILE`"));

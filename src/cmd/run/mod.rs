@@ -130,7 +130,7 @@ fn insertion(args: &RunArgs, program: &Program, prefix: &Prefix, grant: &Grant) 
 }
 
 /// The prefix that was named, or the one that this program stands in.
-fn find_prefix(named: Option<&Path>) -> Result<Prefix, String> {
+pub fn find_prefix(named: Option<&Path>) -> Result<Prefix, String> {
     let root = match named {
         Some(path) => super::prefix::plain(path).map_err(|failure| failure.message)?,
         None => own_prefix().ok_or("this program is in no prefix; name one with `--prefix`")?,

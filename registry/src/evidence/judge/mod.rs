@@ -24,7 +24,7 @@ use super::manifest::{self, Arm, Manifest, Workload};
 use super::samples;
 use super::statistics;
 use crate::document::Problem;
-use crate::profile::{Values, Verdict as Sought};
+use crate::profile::{Outcome, Values, Verdict as Sought};
 use crate::store::StoreError;
 
 use arm::ArmData;
@@ -109,9 +109,15 @@ struct Found {
 
 fn judge_workload(workload: &Workload, contents: &Contents, is_sound: bool) -> Found {
     let mut notes = Notes::default();
+    let output_only = workload.is_output_only();
+    let arms = if output_only { workload.named_arms() } else { workload.arms() };
     let arms: Vec<ArmData> =
-        workload.arms().into_iter().map(|arm| arm::collect(arm, workload, contents, &mut notes)).collect();
-    check_arms(workload, &arms, &mut notes);
+        arms.into_iter().map(|arm| arm::collect(arm, workload, contents, &mut notes)).collect();
+    if output_only {
+        check_output_only(workload, &arms, &mut notes);
+    } else {
+        check_arms(workload, &arms, &mut notes);
+    }
     context::check(workload, &arms, contents, &mut notes);
     let correctness = correct::check(workload, contents, &mut notes);
     let rows = score(workload, &arms);
@@ -121,7 +127,7 @@ fn judge_workload(workload: &Workload, contents: &Contents, is_sound: bool) -> F
         .iter()
         .map(|set| JudgedSet {
             values: set.values,
-            verdict: verdict(workload, set.values, &rows, &notes, is_sound),
+            verdict: verdict(workload, set.values, &rows, &correctness, &notes, is_sound),
             wrong_output: is_sound && !notes.refuses_all() && notes.refuses_only_output(set.values),
         })
         .collect();
@@ -158,6 +164,20 @@ fn check_arms(workload: &Workload, arms: &[ArmData], notes: &mut Notes) {
     if workload.sets.is_empty() {
         let finding = Finding::new(Code::NoOverrideArm, "no override arm, so no values were tested");
         notes.add(if workload.sought == Sought::Stock { finding.as_warning() } else { finding });
+    }
+}
+
+/// Without samples, the logs have to show all the more that the values were active.
+fn check_output_only(workload: &Workload, arms: &[ArmData], notes: &mut Notes) {
+    for arm in arms {
+        proof::check(arm, workload, notes);
+        if matches!(arm.arm, Arm::Override(_)) && arm.logs.is_empty() {
+            let message = "no log shows the shim's banner and what the device answered";
+            notes.of_arm(arm.arm, Finding::new(Code::LogMissing, message));
+        }
+    }
+    if !arms.iter().any(|arm| arm.arm == Arm::Stock) {
+        notes.common(Code::NoStockArm, "no stock arm to compare with");
     }
 }
 
@@ -219,12 +239,24 @@ fn gains(workload: &Workload, rows: &[Row], notes: &mut Notes) {
     }
 }
 
-fn verdict(workload: &Workload, values: Values, rows: &[Row], notes: &Notes, is_sound: bool) -> Verdict {
+fn verdict(
+    workload: &Workload,
+    values: Values,
+    rows: &[Row],
+    correctness: &[JudgedCorrectness],
+    notes: &Notes,
+    is_sound: bool,
+) -> Verdict {
     if !is_sound || notes.refuses_all() || notes.refuses(values) {
         return Verdict::Refused;
     }
     if workload.sought == Sought::Stock {
         return Verdict::Stock;
+    }
+    if workload.is_output_only() {
+        let passed =
+            |tested: &JudgedCorrectness| tested.values == values && tested.outcome == Some(Outcome::Pass);
+        return if correctness.iter().any(passed) { Verdict::Publishable } else { Verdict::Refused };
     }
     let gains = ratios(rows, values).any(|(_, ratio)| ratio >= LEAST_GAIN);
     if gains { Verdict::Publishable } else { Verdict::NoBenefit }

@@ -34,11 +34,15 @@
 //! program = { name = "test-backend-ops", version = "b10167", sha256 = "0f3a…" }   # what printed it, where that is known
 //! ```
 //!
+//! A workload without samples is a program that was run for its output alone: it has a log and an output
+//! (`role = "correctness"`) of each arm, and those of an override name `claims` and `shim`.
+//!
 //! A file that is `control` is kept and never scored. An arm may consist of several files; samples of the same test
 //! are pooled in the order they were measured. Facts that nobody recorded are left out: the judge warns of them and a
 //! draft leaves a blank.
 
 mod read;
+mod write;
 
 use jiff::civil::Date;
 
@@ -46,6 +50,9 @@ use crate::combination::{CdHash, Chip, Sha256Digest};
 use crate::document::Problem;
 use crate::os::Os;
 use crate::profile::{FeatureLevel, Image, Model, ShimName, Values, Verdict};
+
+pub(in crate::evidence) use read::{guest as read_guest, host as read_host};
+pub(in crate::evidence) use write::{guest as guest_table, host as host_table};
 
 /// The name of a manifest inside its bundle.
 pub const FILE_NAME: &str = "bundle.toml";
@@ -255,6 +262,26 @@ impl Workload {
             Part::Item(role, of) if role == wanted => Some((file.path.as_str(), of)),
             _ => None,
         })
+    }
+
+    /// Tells whether it is a program that was run for its output alone, and has no samples.
+    pub fn is_output_only(&self) -> bool {
+        self.arms().is_empty() && self.items(Role::Correctness).next().is_some()
+    }
+
+    /// Every arm that any file belongs to, in the order of [`arms`](Self::arms).
+    pub fn named_arms(&self) -> Vec<Arm> {
+        let mut arms: Vec<Arm> = self
+            .files
+            .iter()
+            .filter_map(|file| match file.part {
+                Part::Samples(arm) | Part::Item(_, Some(arm)) => Some(arm),
+                Part::Item(_, None) | Part::Control => None,
+            })
+            .collect();
+        arms.sort_unstable();
+        arms.dedup();
+        arms
     }
 
     /// The program that printed a file, where the manifest names it.

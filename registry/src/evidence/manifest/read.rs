@@ -10,7 +10,7 @@ use crate::os::{Os, Version};
 use crate::profile::{FeatureLevel, Image, Model, ShimName, Values, Verdict};
 
 const VERDICTS: [(&str, Verdict); 2] = [("override", Verdict::Override), ("stock", Verdict::Stock)];
-const FEATURE_LEVELS: [(&str, FeatureLevel); 3] = [
+pub(super) const FEATURE_LEVELS: [(&str, FeatureLevel); 3] = [
     ("unrestricted", FeatureLevel::Unrestricted),
     ("default", FeatureLevel::Default),
     ("unrecorded", FeatureLevel::Unrecorded),
@@ -22,7 +22,7 @@ const SHIMS: [(&str, ShimName); 5] = [
     ("anka", ShimName::Anka),
     ("lunchpail", ShimName::Lunchpail),
 ];
-const ROLES: [(&str, Role); 4] = [
+pub(super) const ROLES: [(&str, Role); 4] = [
     ("log", Role::Log),
     ("probe", Role::Probe),
     ("environment", Role::Environment),
@@ -163,7 +163,7 @@ fn model(table: &Table<'_>) -> Option<Model> {
     Some(Model { name: name?.value.to_owned(), sha256, revision })
 }
 
-fn host(table: &Table<'_>) -> Option<Host> {
+pub(in crate::evidence) fn host(table: &Table<'_>) -> Option<Host> {
     let chip = table.require_parse("chip");
     let os = table.require_table("os").and_then(|inner| os(&inner));
     let apple_family = table.integer("apple_family").map(|number| number.value);
@@ -174,7 +174,7 @@ fn host(table: &Table<'_>) -> Option<Host> {
     Some(Host { chip: chip?.value, os: os?, apple_family, max_threadgroup_memory, feature_level })
 }
 
-fn guest(table: &Table<'_>) -> Option<Guest> {
+pub(in crate::evidence) fn guest(table: &Table<'_>) -> Option<Guest> {
     let os = table.require_table("os").and_then(|inner| os(&inner));
     let model = table.string("model").map(|text| text.value.to_owned());
     let mut guest = Guest { os: os?, model, stock_family: None, stock_memory: None };
@@ -204,7 +204,8 @@ fn os(table: &Table<'_>) -> Option<Os> {
 fn sets(tables: &[Table<'_>]) -> Vec<ClaimedSet> {
     let mut sets: Vec<ClaimedSet> = Vec::new();
     for table in tables {
-        if table.string("arm").is_none_or(|arm| arm.value != "override") {
+        let is_override = |key: &'static str| table.string(key).is_some_and(|arm| arm.value == "override");
+        if !is_override("arm") && !(is_override("of") && table.has("shim")) {
             continue;
         }
         let Some(values) = claims(table) else { continue };
@@ -312,8 +313,8 @@ fn settle(table: &Table<'_>, key: &str, word: Word, sets: &[ClaimedSet]) -> Opti
 fn settle_override(table: &Table<'_>, key: &str, sets: &[ClaimedSet]) -> Option<Arm> {
     // `claims` and `shim` of samples were read with the sets; asking again keeps them known here.
     let claimed = if table.has("claims") { Some(claims(table)?) } else { None };
+    let _known = table.table("shim");
     if key == "arm" {
-        let _known = table.table("shim");
         if claimed.is_none() {
             table.missing("claims");
         }

@@ -1,25 +1,25 @@
 //! Writes TOML line by line, and counts the blanks in it.
 
 /// What every blank begins with.
-pub(super) const BLANK: &str = "FILL-IN: ";
+pub(in crate::evidence) const BLANK: &str = "FILL-IN: ";
 
 /// Lines of a document.
 #[derive(Debug, Default)]
-pub(super) struct Writer {
+pub(in crate::evidence) struct Writer {
     out: String,
     blanks: usize,
 }
 
 impl Writer {
     /// Begins a table; the header stands with its brackets.
-    pub(super) fn table(&mut self, header: &str) {
+    pub(in crate::evidence) fn table(&mut self, header: &str) {
         self.out.push('\n');
         self.out.push_str(header);
         self.out.push('\n');
     }
 
     /// Adds a key whose value is TOML already.
-    pub(super) fn raw(&mut self, key: &str, value: &str) {
+    pub(in crate::evidence) fn raw(&mut self, key: &str, value: &str) {
         self.out.push_str(key);
         self.out.push_str(" = ");
         self.out.push_str(value);
@@ -27,24 +27,24 @@ impl Writer {
     }
 
     /// Adds a key with text.
-    pub(super) fn text(&mut self, key: &str, value: &str) {
+    pub(in crate::evidence) fn text(&mut self, key: &str, value: &str) {
         self.raw(key, &quoted(value));
     }
 
     /// Adds a key with a blank; `wanted` says what belongs there.
-    pub(super) fn blank(&mut self, key: &str, wanted: &str) {
+    pub(in crate::evidence) fn blank(&mut self, key: &str, wanted: &str) {
         let value = self.blank_value(wanted);
         self.raw(key, &value);
     }
 
     /// A blank as a value, counted.
-    pub(super) fn blank_value(&mut self, wanted: &str) -> String {
+    pub(in crate::evidence) fn blank_value(&mut self, wanted: &str) -> String {
         self.blanks += 1;
         quoted(&format!("{BLANK}{wanted}"))
     }
 
     /// Adds a key with text, or a blank.
-    pub(super) fn text_or_blank(&mut self, key: &str, value: Option<&str>, wanted: &str) {
+    pub(in crate::evidence) fn text_or_blank(&mut self, key: &str, value: Option<&str>, wanted: &str) {
         match value {
             Some(value) => self.text(key, value),
             None => self.blank(key, wanted),
@@ -52,7 +52,7 @@ impl Writer {
     }
 
     /// Adds a key with a whole number, or a blank.
-    pub(super) fn number_or_blank(&mut self, key: &str, value: Option<u64>, wanted: &str) {
+    pub(in crate::evidence) fn number_or_blank(&mut self, key: &str, value: Option<u64>, wanted: &str) {
         match value {
             Some(value) => self.raw(key, &value.to_string()),
             None => self.blank(key, wanted),
@@ -60,13 +60,13 @@ impl Writer {
     }
 
     /// The document and how many blanks it has.
-    pub(super) fn finish(self) -> (String, usize) {
+    pub(in crate::evidence) fn finish(self) -> (String, usize) {
         (self.out, self.blanks)
     }
 }
 
 /// Text as a TOML string.
-pub(super) fn quoted(text: &str) -> String {
+pub(in crate::evidence) fn quoted(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
     let clean: String =
         escaped.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
@@ -74,13 +74,13 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// A list of texts.
-pub(super) fn list(texts: &[&str]) -> String {
+pub(in crate::evidence) fn list(texts: &[&str]) -> String {
     let items: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
     format!("[{}]", items.join(", "))
 }
 
 /// A number with seven significant digits, which is more than any benchmark repeats.
-pub(super) fn number(value: f64) -> String {
+pub(in crate::evidence) fn number(value: f64) -> String {
     let magnitude = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
     let decimals = (6.0 - magnitude).clamp(1.0, 12.0) as usize;
     let text = format!("{value:.decimals$}");
