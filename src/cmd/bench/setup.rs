@@ -15,7 +15,7 @@ use capgate_registry::profile::Values;
 
 use super::folder::Bundle;
 use super::trial::Trials;
-use super::{Bench, Tried, also, from, machine};
+use super::{Bench, Tried, also, checks, from, machine};
 use crate::cli::BenchArgs;
 use crate::cmd::install;
 use crate::cmd::run::program;
@@ -33,6 +33,7 @@ struct Subject {
     library: Option<PathBuf>,
     added_output: bool,
     others: Vec<also::Other>,
+    checks: Vec<checks::Planned>,
 }
 
 /// Begins a bundle, or goes on with one.
@@ -57,7 +58,8 @@ fn begin<'a>(ui: &'a Ui, args: &'a BenchArgs) -> Result<Bench<'a>, Failure> {
     let began = clock::now(None);
     let state = State::new(VERSION, began, subject.settings, &machine, &arms, LIMITS);
     bundle.save(&state)?;
-    Ok(Bench { ui, args, bundle, state, program: subject.program, others: subject.others, tried })
+    let Subject { program, others, checks, .. } = subject;
+    Ok(Bench { ui, args, bundle, state, program, others, checks, tried })
 }
 
 fn arms(args: &BenchArgs, overrides: &[Values]) -> Result<Vec<Arm>, Failure> {
@@ -100,6 +102,7 @@ fn subject(args: &BenchArgs, followed: &Option<from::Followed>) -> Result<Subjec
     }
     let overrides = overrides(args, followed);
     let others = others(args, &line.model, !overrides.is_empty())?;
+    let checks = checks::find(args, &line.model, &program)?;
     let library = if overrides.is_empty() { None } else { Some(library(args)?) };
     let shim_sha256 = library.as_deref().map(|path| hash("the library", path)).transpose()?;
     let settings = Settings {
@@ -117,7 +120,7 @@ fn subject(args: &BenchArgs, followed: &Option<from::Followed>) -> Result<Subjec
         ladder: args.ladder,
         readings: args.readings.as_ref().map(|path| path.display().to_string()),
     };
-    Ok(Subject { program, settings, overrides, library, added_output: line.added_output, others })
+    Ok(Subject { program, settings, overrides, library, added_output: line.added_output, others, checks })
 }
 
 fn others(args: &BenchArgs, model: &str, has_overrides: bool) -> Result<Vec<also::Other>, Failure> {
@@ -213,6 +216,7 @@ fn resume<'a>(ui: &'a Ui, args: &'a BenchArgs, root: &Path) -> Result<Bench<'a>,
             .help("begin a new bundle: samples of two different things say nothing together"));
     }
     let others = others(args, &typed.model, has_overrides)?;
+    let checks = checks::find(args, &typed.model, &program)?;
     let tried = tried(library, &machine)?;
-    Ok(Bench { ui, args, bundle, state, program, others, tried })
+    Ok(Bench { ui, args, bundle, state, program, others, checks, tried })
 }

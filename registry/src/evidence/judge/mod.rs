@@ -255,7 +255,7 @@ fn verdict(
     }
     if workload.is_output_only() {
         let passed =
-            |tested: &JudgedCorrectness| tested.values == values && tested.outcome == Some(Outcome::Pass);
+            |tested: &JudgedCorrectness| tested.values == Some(values) && tested.outcome == Some(Outcome::Pass);
         return if correctness.iter().any(passed) { Verdict::Publishable } else { Verdict::Refused };
     }
     let gains = ratios(rows, values).any(|(_, ratio)| ratio >= LEAST_GAIN);
