@@ -117,7 +117,7 @@ MACHINE = """host = { chip = "Apple M1 Ultra", os = { version = "26.6.1", build 
 guest = { os = { version = "26.5.2", build = "25F84" }, model = "VirtualMac2,1", stock = { max_threadgroup_memory = 32768 } }
 """
 RAN = {
-    "arm": "stock", "output": "rounds/01/stock.json", "log": "rounds/01/stock.log", "began": "2026-12-01T00:00:00Z",
+    "arm": "stock", "output": "rounds/01/stock.json", "log": "rounds/01/stock.log", "record": None, "began": "2026-12-01T00:00:00Z",
     "seconds": 1.5, "status": 0, "signal": None, "timed_out": False,
 }
 ROUND = {"number": 1, "runs": [RAN, RAN | {"arm": "override-1009-65536", "output": "a", "log": "b"}], "before": None, "during": None}
@@ -193,6 +193,9 @@ def main():
         put("inspect", text.encode())
     for data in files("tests/evidence/*.toml"):
         put("manifest", data)
+        put("inspect", data)
+    for data in files("tests/records/*/*.json"):
+        put("run_record", data)
         put("inspect", data)
     digest = hashlib.sha256(b"x").hexdigest()
     for text in [f"{digest}  a\n{digest}  ./b/c\n{digest} *d\n", f"{digest}  ../a\n{digest}  a\n{digest}  a\n"]:

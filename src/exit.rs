@@ -2,30 +2,49 @@
 
 use std::process::ExitCode;
 
-/// The exit codes that scripts rely on. The last three are `run`'s alone, as `env` has them.
+/// The exit codes that scripts rely on. The last four are those of `run` and `record`, as `env` has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Done, or granted.
-    Done = 0,
+    Done,
     /// Could not run.
-    Failed = 1,
+    Failed,
     /// Wrong usage.
-    Usage = 2,
+    Usage,
     /// Refused: the program stays stock.
-    Refused = 3,
+    Refused,
     /// What was given is invalid: a profile, evidence, a registry.
-    Invalid = 4,
-    /// `run` did not start the program, as it was told with `--require`.
-    NotStarted = 125,
+    Invalid,
+    /// The program was not started: by `run` as it was told with `--require`, by `record` since nothing could be recorded.
+    NotStarted,
     /// The program is there and cannot be started.
-    NotExecutable = 126,
+    NotExecutable,
     /// There is no such program.
-    NotFound = 127,
+    NotFound,
+    /// What the program that was started ended with; 128 and the signal's number where one ended it.
+    Program(u8),
+}
+
+impl Exit {
+    /// The number that scripts see.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Refused => 3,
+            Self::Invalid => 4,
+            Self::NotStarted => 125,
+            Self::NotExecutable => 126,
+            Self::NotFound => 127,
+            Self::Program(code) => code,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
+        Self::from(exit.code())
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use support::{NOW, World, capgate, run_in};
 
-const COMMANDS: [&str; 40] = [
+const COMMANDS: [&str; 43] = [
     "",
     "keygen",
     "key",
@@ -28,6 +28,9 @@ const COMMANDS: [&str; 40] = [
     "lookup",
     "explain",
     "probe",
+    "record",
+    "record show",
+    "record diff",
     "install",
     "uninstall",
     "launch-agent",

@@ -9,6 +9,7 @@ mod key;
 mod maintain;
 mod place;
 mod proof;
+mod record;
 mod run;
 mod sign;
 mod site;
@@ -32,6 +33,7 @@ pub use maintain::{
 };
 pub use place::{InstallArgs, UninstallArgs};
 pub use proof::ProofArgs;
+pub use record::{RecordArgs, RecordCommand, RecordDiffArgs, RecordShowArgs};
 pub use run::RunArgs;
 pub use sign::{KeyCommand, KeyShowArgs, SignArgs};
 pub use site::{
@@ -133,6 +135,8 @@ pub enum Command {
     Run(RunArgs),
     /// Measure a program with and without values that nobody has tested yet
     Bench(BenchArgs),
+    /// Run a program unchanged, and record what the run was
+    Record(RecordArgs),
     /// Put capgate on a guest
     Install(InstallArgs),
     /// Take it away again

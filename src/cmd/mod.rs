@@ -31,6 +31,7 @@ mod probe;
 mod proof;
 mod publish;
 mod published;
+mod record;
 mod renew;
 mod revoke;
 mod run;
@@ -45,7 +46,7 @@ mod witness;
 
 use crate::cli::{
     AuditCommand, Command, EvidenceCommand, HostCommand, KeyCommand, LaunchAgentCommand, PolicyCommand,
-    TrustCommand, WitnessCommand,
+    RecordCommand, TrustCommand, WitnessCommand,
 };
 use crate::exit::Outcome;
 use crate::ui::Ui;
@@ -87,6 +88,11 @@ pub fn dispatch(ui: &Ui, command: Command) -> Outcome {
         Command::Doctor(args) => doctor::run(ui, &args),
         Command::Run(args) => run::run(ui, &args),
         Command::Bench(args) => bench::run(ui, &args),
+        Command::Record(args) => match args.command {
+            Some(RecordCommand::Show(args)) => record::show(ui, &args),
+            Some(RecordCommand::Diff(args)) => record::diff(ui, &args),
+            None => record::run(ui, &args),
+        },
         Command::Install(args) => install::run(ui, &args),
         Command::Uninstall(args) => uninstall::run(ui, &args),
         Command::LaunchAgent(LaunchAgentCommand::Write(args)) => launch_agent::write(ui, &args),

@@ -11,8 +11,17 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 #[derive(Debug)]
 pub struct Started {
     child: Child,
-    group: Option<Pid>,
-    ended: bool,
+    ending: Option<Ending>,
+}
+
+/// A process that can be waited for without waiting, and ended with its whole group.
+pub trait Running {
+    /// The number of its group, which is its own.
+    fn group(&self) -> u32;
+    /// How it ended, if it did. What it left running ends with it: nothing of it may disturb what is measured next.
+    fn ended(&mut self) -> io::Result<Option<Ending>>;
+    /// Ends the whole group, and waits.
+    fn kill(&mut self) -> io::Result<Ending>;
 }
 
 /// How a process ended.
@@ -27,44 +36,62 @@ pub struct Ending {
 impl Started {
     /// Starts it without an input; what it says goes to the files.
     pub fn start(command: &mut Command, output: File, log: File) -> io::Result<Self> {
-        let child = command.process_group(0).stdin(Stdio::null()).stdout(output).stderr(log).spawn()?;
-        let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or_default());
-        Ok(Self { child, group, ended: false })
+        let child = prepared(command, output, log).spawn()?;
+        Ok(Self { child, ending: None })
     }
+}
 
-    /// The number of its group, which is its own.
-    pub fn group(&self) -> u32 {
+/// The command as its process will be measured: in a group of its own, without an input, its words in files.
+pub fn prepared(command: &mut Command, output: File, log: File) -> &mut Command {
+    command.process_group(0).stdin(Stdio::null()).stdout(output).stderr(log)
+}
+
+/// Tells whether the first process of a group ended. It is not waited for: until it is, nobody else gets its number.
+pub fn is_over(group: u32) -> io::Result<bool> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    Ok(waitid(WaitId::Pid(pid(group)?), options)?.is_some())
+}
+
+/// Ends every process of a group.
+pub fn end_group(group: u32) -> io::Result<()> {
+    match kill_process_group(pid(group)?, Signal::KILL) {
+        // Nobody of it is left.
+        Ok(()) | Err(rustix::io::Errno::SRCH | rustix::io::Errno::PERM) => Ok(()),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn pid(group: u32) -> io::Result<Pid> {
+    let number = i32::try_from(group).ok().and_then(Pid::from_raw);
+    number.ok_or_else(|| io::Error::other("has no number"))
+}
+
+impl Running for Started {
+    fn group(&self) -> u32 {
         self.child.id()
     }
 
-    /// How it ended, if it did. What it left running ends with it: nothing of it may disturb what is measured next.
-    pub fn ended(&mut self) -> io::Result<Option<Ending>> {
-        let Some(pid) = self.group else { return Err(io::Error::other("has no number")) };
-        // While it is not waited for, nobody else can get its number.
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        if waitid(WaitId::Pid(pid), options)?.is_none() {
+    fn ended(&mut self) -> io::Result<Option<Ending>> {
+        if self.ending.is_none() && !is_over(self.group())? {
             return Ok(None);
         }
-        self.kill()
+        self.kill().map(Some)
     }
 
-    /// Ends the whole group, and waits.
-    pub fn kill(&mut self) -> io::Result<Option<Ending>> {
-        if self.ended {
-            return Ok(None);
+    fn kill(&mut self) -> io::Result<Ending> {
+        if let Some(ending) = self.ending {
+            return Ok(ending);
         }
-        if let Some(group) = self.group {
-            // Nobody of it may be left.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        let status = self.child.wait()?;
-        self.ended = true;
-        Ok(Some(Ending::of(status)))
+        end_group(self.group())?;
+        let ending = Ending::of(self.child.wait()?);
+        self.ending = Some(ending);
+        Ok(ending)
     }
 }
 
 impl Ending {
-    fn of(status: ExitStatus) -> Self {
+    /// What the system says of it.
+    pub fn of(status: ExitStatus) -> Self {
         Self { status: status.code(), signal: status.signal() }
     }
 }

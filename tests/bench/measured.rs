@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::lab::{Lab, NAMED, files};
+use crate::lab::{Lab, NAMED, files, run};
 
 #[test]
 fn an_override_arm_is_real_and_its_bundle_is_accepted() {
@@ -54,6 +54,18 @@ fn an_override_arm_is_real_and_its_bundle_is_accepted() {
     assert!(origins.iter().all(|origin| origin.starts_with("trial/")), "{origins:?}");
     origins.dedup();
     assert_eq!(origins.len(), 4);
+
+    // What each arm was is recorded, by a run that is no sample.
+    for arm in ["stock", NAMED, "cpu"] {
+        let text = fs::read_to_string(lab.path(&format!("bundle/warm-up/{arm}.record.json"))).unwrap();
+        let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(record["complete"], true, "{arm}");
+        let inserted = text.contains("libcapgate.so");
+        assert_eq!(inserted, arm == NAMED, "{arm}");
+        let command = record["run"]["command"].as_array().unwrap();
+        assert_eq!(command.iter().any(|word| word == "-ngl"), arm == "cpu", "{arm}");
+    }
+    assert!(fs::read_to_string(lab.path("bundle/bundle.toml")).unwrap().contains("role = \"record\""));
 
     // The draft is complete but for what no guest can know.
     let drafts = files(&lab.path("bundle/profiles"));
@@ -107,4 +119,24 @@ fn a_ladder_names_the_least_set_that_gives_the_whole_gain() {
     let families: Vec<&str> =
         draft.lines().filter_map(|line| line.strip_prefix("apple_family_max = ")).collect();
     assert_eq!((families[0], families.len()), ("1007", 8), "{draft}");
+}
+
+#[test]
+fn secrets_reach_no_file_of_a_bundle_and_arms_get_them_all_the_same() {
+    const TOKEN: &str = "hf_aQ7xZp2Lk9VtR4mWc8YbN3sDfGhJ";
+    const KEY: &str = "Zx81-q7Lm-9pVt-s3cr3t";
+    let lab = Lab::new().with("HF_TOKEN", TOKEN).with("SERVICE_PASSWORD", "correct horse battery");
+    let words = format!("-m tiny.gguf -p 64 -n 16 -r 2 --api-key {KEY}");
+    let ran = run(&mut lab.bench_with("--override 1009/65536 --rounds 1 --out bundle", &words)).exits(4);
+    // Two samples are too few for anything else; what counts here is what stands where.
+    assert!(ran.out.contains("refused[too-few-samples]"), "{}", ran.out);
+    let mut seen = 0;
+    for name in files(&lab.path("bundle")) {
+        let text = String::from_utf8_lossy(&fs::read(lab.path("bundle").join(&name)).unwrap()).into_owned();
+        for secret in [TOKEN, KEY, "correct horse battery"] {
+            assert!(!text.contains(secret), "{secret} in {name}");
+        }
+        seen += text.matches("[masked]").count();
+    }
+    assert!(seen >= 3, "{seen}");
 }

@@ -77,6 +77,10 @@ codes! {
     CompatVersion "compat-version" Warning "16.x and 10.16 are answers of compatibility mode, not releases; the build decides";
     BetaBuild "beta-build" Warning "the build is a beta and never matches a release";
     UnknownChip "unknown-chip" Refusal "the chip is not named, so no combination can be";
+    RecordMalformed "record-malformed" Refusal "a run record cannot be read as one";
+    RecordIncomplete "record-incomplete" Refusal "a run record was written before its program ended, and never completed";
+    RecordSecret "record-secret" Refusal "a run record holds what looks like a secret, so its bundle must not be published";
+    RecordDiffers "record-differs" Refusal "a run record names other systems or files than the manifest";
     SipUnknown "sip-unknown" Warning "the state of System Integrity Protection is none of enabled, disabled and custom";
 
     // How well an arm was measured.

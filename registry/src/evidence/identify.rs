@@ -5,7 +5,9 @@ use serde::Serialize;
 use super::correctness::{Output, greedy, ops, perplexity};
 use super::finding::Finding;
 use super::samples::{self, Summary};
-use super::{codes::Code, environment, llama_bench, log_dialect, manifest, mlx, probe, sums};
+use super::{
+    codes::Code, environment, judge, llama_bench, log_dialect, manifest, mlx, probe, run_record, sums,
+};
 use crate::document;
 
 mod describe;
@@ -32,6 +34,8 @@ pub enum Kind {
     Probe,
     /// A description of a machine.
     Environment,
+    /// What a run was, as `capgate record` writes it.
+    RunRecord,
     /// A list of digests.
     Sums,
     /// A bundle's manifest.
@@ -55,6 +59,7 @@ impl Kind {
             Self::Log => "log",
             Self::Probe => "capability probe",
             Self::Environment => "environment record",
+            Self::RunRecord => "run record",
             Self::Sums => "list of digests",
             Self::Manifest => "bundle manifest",
             Self::Empty => "empty file",
@@ -137,6 +142,9 @@ impl Inspection {
                 Ok(answers) => self.tested(Output::Greedy(answers)),
                 Err(finding) => vec![finding],
             };
+        }
+        if run_record::is_one(bytes) {
+            return self.run_record(bytes);
         }
         if let Some(file) = mlx::read(bytes) {
             return self.mlx(file);
@@ -264,6 +272,18 @@ impl Inspection {
         self.kind = Kind::Probe;
         describe::probe(&probe, &mut self.facts);
         probe.findings
+    }
+
+    fn run_record(&mut self, bytes: &[u8]) -> Vec<Finding> {
+        self.kind = Kind::RunRecord;
+        self.generation = Some(run_record::SCHEMA.to_owned());
+        match run_record::read(bytes) {
+            Ok(record) => {
+                describe::run_record(&record, &mut self.facts);
+                judge::records::alone(&record)
+            }
+            Err(wrong) => vec![Finding::new(Code::RecordMalformed, wrong.to_string())],
+        }
     }
 
     fn say(&mut self, name: &str, value: impl ToString) {

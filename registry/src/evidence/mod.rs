@@ -26,6 +26,7 @@ pub mod log_dialect;
 pub mod manifest;
 pub mod mlx;
 pub mod probe;
+pub mod run_record;
 pub mod samples;
 pub mod statistics;
 pub mod sums;

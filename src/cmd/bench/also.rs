@@ -7,6 +7,7 @@ use capgate_guest::identity;
 use capgate_registry::evidence::bench::label;
 use capgate_registry::evidence::bench::state::Also;
 use capgate_registry::evidence::manifest::Arm;
+use capgate_registry::evidence::run_record::mask;
 
 use super::Bench;
 use super::arms::{Identity, Subject};
@@ -23,6 +24,7 @@ const MAX_LOG: u64 = 8 << 20;
 #[derive(Debug)]
 pub struct Other {
     path: PathBuf,
+    words: Vec<String>,
     also: Also,
 }
 
@@ -50,10 +52,10 @@ impl Other {
             version: None,
             sha256: identity.sha256.to_string(),
             cdhash: identity.own_cdhash().map(|hash| hash.to_string()),
-            words,
+            words: mask::arguments(&words).0,
             runs: Vec::new(),
         };
-        Ok(Self { path: found.path, also })
+        Ok(Self { path: found.path, words, also })
     }
 }
 
@@ -70,8 +72,8 @@ impl Bench<'_> {
     }
 
     fn run_other(&mut self, other: Other, index: usize, eyes: &mut Eyes<'_>) -> Result<(), Halt> {
-        let Other { path, mut also } = other;
-        let subject = Subject { program: &path, words: &also.words, sha256: &also.sha256 };
+        let Other { path, words, mut also } = other;
+        let subject = Subject { program: &path, words: &words, sha256: &also.sha256 };
         let identity: Identity = self.ask(&subject, eyes)?;
         self.bundle.begin_round()?;
         let folder = format!("also/{:02}", index + 1);
@@ -83,8 +85,8 @@ impl Bench<'_> {
             };
             let name = label::label(arm);
             let trial = values.map(|values| self.trial(Some(values), Some(&identity))).transpose()?;
-            let mut command = command(&path, &also.words, trial.as_ref());
-            let mut run = eyes.run(&self.bundle, &name, "txt", &mut command, &mut || false)?;
+            let mut command = command(&path, &words, trial.as_ref());
+            let mut run = eyes.run_recorded(&self.bundle, &name, "txt", &mut command, &self.recorded())?;
             if let Some(trial) = &trial {
                 self.keep_decisions(&name, trial)?;
             }
@@ -95,6 +97,7 @@ impl Bench<'_> {
             }
             run.output = format!("{folder}/{}", run.output);
             run.log = format!("{folder}/{}", run.log);
+            run.record = run.record.map(|record| format!("{folder}/{record}"));
             also.runs.push(run);
         }
         self.bundle.keep_round(&folder)?;

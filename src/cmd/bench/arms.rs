@@ -17,6 +17,7 @@ use super::commands::command;
 use super::measure::{Eyes, Halt};
 use super::trial::{Plan, Trial};
 use super::{Bench, Tried};
+use crate::cmd::record::Options;
 use crate::exit::{Exit, Failure};
 use crate::world::file;
 
@@ -55,6 +56,7 @@ impl Bench<'_> {
             self.learn(&run);
             run.output = format!("{WARM_UP}/{}", run.output);
             run.log = format!("{WARM_UP}/{}", run.log);
+            run.record = run.record.map(|record| format!("{WARM_UP}/{record}"));
             if !run.is_good() {
                 let why = run.ending();
                 self.ui.warn(format!("the {arm} arm {why} in its warm-up, and is not started again"));
@@ -71,11 +73,22 @@ impl Bench<'_> {
     fn warm_up_arm(&mut self, arm: Arm, eyes: &mut Eyes<'_>) -> Result<Ran, Halt> {
         let name = label::label(arm);
         let Arm::Override(values) = arm else {
-            return eyes.run(&self.bundle, &name, "json", &mut self.command(arm, None), &mut || false);
+            return eyes.run_recorded(
+                &self.bundle,
+                &name,
+                "json",
+                &mut self.command(arm, None),
+                &self.recorded(),
+            );
         };
         let trial = self.trial(Some(values), self.known_identity())?;
-        let run =
-            eyes.run(&self.bundle, &name, "json", &mut self.command(arm, Some(&trial)), &mut || false)?;
+        let run = eyes.run_recorded(
+            &self.bundle,
+            &name,
+            "json",
+            &mut self.command(arm, Some(&trial)),
+            &self.recorded(),
+        )?;
         let lines = trial.decisions();
         if let Some(own) = own_answers(&lines)
             && self.set_stock(own)
@@ -84,13 +97,23 @@ impl Bench<'_> {
             self.bundle.remove_current(&name)?;
             drop(trial);
             let trial = self.trial(Some(values), self.known_identity())?;
-            let run =
-                eyes.run(&self.bundle, &name, "json", &mut self.command(arm, Some(&trial)), &mut || false)?;
+            let run = eyes.run_recorded(
+                &self.bundle,
+                &name,
+                "json",
+                &mut self.command(arm, Some(&trial)),
+                &self.recorded(),
+            )?;
             self.keep_decisions(&name, &trial)?;
             return Ok(run);
         }
         self.keep_decisions(&name, &trial)?;
         Ok(run)
+    }
+
+    /// What is recorded of a run beside its command.
+    pub(super) fn recorded(&self) -> Options {
+        Options { prefix: self.args.prefix.clone(), ..Options::default() }
     }
 
     /// Remembers the guest's own answers; tells whether they are others than those that were taken for granted.
@@ -146,7 +169,7 @@ impl Bench<'_> {
         }
         let settings = &self.state.settings;
         let subject =
-            Subject { program: &self.program, words: &settings.words, sha256: &settings.program_sha256 };
+            Subject { program: &self.program, words: &self.words, sha256: &settings.program_sha256 };
         let identity = self.ask(&subject, eyes)?;
         if let Some(tried) = &mut self.tried {
             tried.identity = Some(identity);

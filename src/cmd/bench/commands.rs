@@ -16,8 +16,7 @@ const SWITCHES: [&str; 2] = ["CAPGATE_DISABLE", "CAPGATE_QUIET"];
 impl Bench<'_> {
     /// The command of an arm; an override arm has its trial.
     pub(super) fn command(&self, arm: Arm, trial: Option<&Trial>) -> Command {
-        let words = &self.state.settings.words;
-        let words = if arm == Arm::Cpu { without_gpu(words) } else { words.clone() };
+        let words = if arm == Arm::Cpu { without_gpu(&self.words) } else { self.words.clone() };
         command(&self.program, &words, trial)
     }
 }

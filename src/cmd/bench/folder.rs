@@ -122,7 +122,7 @@ impl Bundle {
 
     /// Removes the files of an arm in the round that runs.
     pub fn remove_current(&self, arm: &str) -> Result<(), Failure> {
-        for path in ["json", "log"].map(|end| self.current(&format!("{arm}.{end}"))) {
+        for path in ["json", "log", "record.json"].map(|end| self.current(&format!("{arm}.{end}"))) {
             fs::remove_file(&path).map_err(|e| not_written(&path, &e))?;
         }
         Ok(())

@@ -1,18 +1,19 @@
 //! One process, from its start to its end: its time, its size and the machine are watched all through it.
 
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, Write};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use capgate_registry::evidence::bench::contention::Reading;
 use capgate_registry::evidence::bench::state::Ran;
 use capgate_registry::evidence::llama_bench::MOST_BYTES;
+use capgate_registry::evidence::run_record::RunRecord;
 use jiff::Timestamp;
 
 use super::folder::Bundle;
+use crate::cmd::record::{Options, Recorder, Recording};
 use crate::exit::Failure;
-use crate::world::child::{Ending, Started};
+use crate::world::child::{Ending, Running, Started, end_group, is_over, prepared};
 use crate::world::load::Watch;
 use crate::world::signals::{Stop, Woken};
 
@@ -71,40 +72,52 @@ impl Eyes<'_> {
         until: &mut dyn FnMut() -> bool,
     ) -> Result<Ran, Halt> {
         let (output, log) = (format!("{arm}.{end}"), format!("{arm}.log"));
-        let files = [bundle.current(&output), bundle.current(&log)];
         let (out, err) = (bundle.new_file(&output)?, bundle.new_file(&log)?);
-        let began = Timestamp::now();
-        let clock = Instant::now();
-        let program = command.get_program().to_string_lossy().into_owned();
-        let not_started = |e: std::io::Error| Failure::failed(format!("`{program}` cannot be started: {e}"));
-        let mut started = Started::start(command, out, err).map_err(not_started)?;
-        let ending = self.attend(&mut started, &files, &clock, until)?;
-        let (ending, why) = ending;
-        let ran = Ran {
-            arm: arm.to_owned(),
-            output,
-            log,
-            began,
-            seconds: clock.elapsed().as_secs_f64(),
-            status: ending.status,
-            signal: ending.signal,
-            timed_out: matches!(why, Some(Early::Late)),
-        };
-        if let Some(line) = said_of(&ran, why) {
-            say(bundle, &ran, &line)?;
+        let (began, clock) = (Timestamp::now(), Instant::now());
+        let mut started = Started::start(command, out, err).map_err(|e| not_started(command, &e))?;
+        let ended = self.attend(&mut started, bundle, [&output, &log], &clock, until)?;
+        ran(bundle, Ran { output, log, ..empty(arm, began, &clock) }, ended)
+    }
+
+    /// The same, with a record of the run. Only what is no sample is recorded: looking at a process disturbs it.
+    pub fn run_recorded(
+        &mut self,
+        bundle: &Bundle,
+        arm: &str,
+        end: &str,
+        command: &mut Command,
+        options: &Options,
+    ) -> Result<Ran, Halt> {
+        let (output, log, record) =
+            (format!("{arm}.{end}"), format!("{arm}.log"), format!("{arm}.record.json"));
+        let (out, err) = (bundle.new_file(&output)?, bundle.new_file(&log)?);
+        let recorder = Recorder::new(command, options);
+        let (began, clock) = (Timestamp::now(), Instant::now());
+        let recording = recorder.start(prepared(command, out, err));
+        let mut recorded = Recorded::new(recording.map_err(|e| not_started(command, &e))?);
+        let ended = self.attend(&mut recorded, bundle, [&output, &log], &clock, &mut || false)?;
+        let seen = Ran { output, log, record: Some(record.clone()), ..empty(arm, began, &clock) };
+        let ran = ran(bundle, seen, ended)?;
+        let stop = self.stop;
+        let is_asked = || !matches!(stop.pause(Duration::ZERO), Ok(Woken::Time));
+        if let Some(made) = recorded.finish(&mut || is_asked()) {
+            let written = bundle.new_file(&record)?.write_all(made.to_json().as_bytes());
+            written.map_err(|e| super::folder::not_written(&bundle.current(&record), &e))?;
         }
         Ok(ran)
     }
 
     fn attend(
         &mut self,
-        started: &mut Started,
-        files: &[PathBuf; 2],
+        started: &mut dyn Running,
+        bundle: &Bundle,
+        names: [&str; 2],
         clock: &Instant,
         until: &mut dyn FnMut() -> bool,
     ) -> Result<(Ending, Option<Early>), Halt> {
         let lost =
             |e: std::io::Error| Failure::failed(format!("a started program cannot be waited for: {e}"));
+        let files = names.map(|name| bundle.current(name));
         let mut read_at = Instant::now();
         self.read(Some(started.group()));
         loop {
@@ -121,7 +134,7 @@ impl Eyes<'_> {
                 _ => None,
             };
             if let Some(early) = early {
-                let ending = started.kill().map_err(lost)?.unwrap_or(Ending { status: None, signal: None });
+                let ending = started.kill().map_err(lost)?;
                 self.read(None);
                 return Ok((ending, Some(early)));
             }
@@ -145,6 +158,96 @@ impl Eyes<'_> {
             Err(e) => Err(Failure::failed(format!("signals cannot be waited for: {e}")).into()),
         }
     }
+}
+
+/// A process whose run is recorded. Its group is ended when this is dropped.
+struct Recorded {
+    recording: Option<Recording>,
+    group: u32,
+    ending: Option<Ending>,
+}
+
+impl Recorded {
+    fn new(mut recording: Recording) -> Self {
+        let group = recording.child().id();
+        Self { recording: Some(recording), group, ending: None }
+    }
+
+    /// The record of a run that ended.
+    fn finish(mut self, stop: &mut dyn FnMut() -> bool) -> Option<RunRecord> {
+        Some(self.recording.take()?.finish(stop))
+    }
+
+    fn look(&mut self) -> io::Result<Option<Ending>> {
+        let Some(recording) = &mut self.recording else { return Ok(None) };
+        Ok(recording.look()?.map(Ending::of))
+    }
+}
+
+impl Running for Recorded {
+    fn group(&self) -> u32 {
+        self.group
+    }
+
+    fn ended(&mut self) -> io::Result<Option<Ending>> {
+        if is_over(self.group)? {
+            return self.kill().map(Some);
+        }
+        // What is loaded is looked at; there is no ending yet.
+        self.look()
+    }
+
+    fn kill(&mut self) -> io::Result<Ending> {
+        // Once it was waited for, its number may be another's.
+        if let Some(ending) = self.ending {
+            return Ok(ending);
+        }
+        end_group(self.group)?;
+        if let Some(recording) = &mut self.recording {
+            recording.child().wait()?;
+        }
+        self.ending = self.look()?;
+        self.ending.ok_or_else(|| io::Error::other("was waited for, and did not end"))
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        // Once its record was made there is nothing left to end.
+        if self.recording.is_some() {
+            let _ = self.kill();
+        }
+    }
+}
+
+fn not_started(command: &Command, error: &io::Error) -> Failure {
+    let program = command.get_program().to_string_lossy();
+    Failure::failed(format!("`{program}` cannot be started: {error}"))
+}
+
+fn empty(arm: &str, began: Timestamp, clock: &Instant) -> Ran {
+    Ran {
+        arm: arm.to_owned(),
+        output: String::new(),
+        log: String::new(),
+        record: None,
+        began,
+        seconds: clock.elapsed().as_secs_f64(),
+        status: None,
+        signal: None,
+        timed_out: false,
+    }
+}
+
+/// What is known of a process, with how it ended.
+fn ran(bundle: &Bundle, mut ran: Ran, (ending, early): (Ending, Option<Early>)) -> Result<Ran, Halt> {
+    ran.status = ending.status;
+    ran.signal = ending.signal;
+    ran.timed_out = early == Some(Early::Late);
+    if let Some(line) = said_of(&ran, early) {
+        say(bundle, &ran, &line)?;
+    }
+    Ok(ran)
 }
 
 /// Why a process was ended.

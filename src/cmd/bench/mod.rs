@@ -47,6 +47,8 @@ pub struct Bench<'a> {
     state: State,
     /// The program's file.
     program: PathBuf,
+    /// The words it is started with; those in the bundle are without secrets.
+    words: Vec<String>,
     /// Other programs that are run once in each arm.
     others: Vec<also::Other>,
     /// Tests of correctness that are run once in each arm.

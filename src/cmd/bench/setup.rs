@@ -11,6 +11,7 @@ use capgate_registry::evidence::bench::machine::Machine;
 use capgate_registry::evidence::bench::state::{Settings, State};
 use capgate_registry::evidence::ladder;
 use capgate_registry::evidence::manifest::Arm;
+use capgate_registry::evidence::run_record::mask;
 use capgate_registry::profile::Values;
 
 use super::folder::Bundle;
@@ -34,6 +35,7 @@ struct Subject {
     added_output: bool,
     others: Vec<also::Other>,
     checks: Vec<checks::Planned>,
+    words: Vec<String>,
 }
 
 /// Begins a bundle, or goes on with one.
@@ -58,8 +60,8 @@ fn begin<'a>(ui: &'a Ui, args: &'a BenchArgs) -> Result<Bench<'a>, Failure> {
     let began = clock::now(None);
     let state = State::new(VERSION, began, subject.settings, &machine, &arms, LIMITS);
     bundle.save(&state)?;
-    let Subject { program, others, checks, .. } = subject;
-    Ok(Bench { ui, args, bundle, state, program, others, checks, tried })
+    let Subject { program, words, others, checks, .. } = subject;
+    Ok(Bench { ui, args, bundle, state, program, words, others, checks, tried })
 }
 
 fn arms(args: &BenchArgs, overrides: &[Values]) -> Result<Vec<Arm>, Failure> {
@@ -110,7 +112,7 @@ fn subject(args: &BenchArgs, followed: &Option<from::Followed>) -> Result<Subjec
         program_sha256: identity.sha256.to_string(),
         program_cdhash: identity.own_cdhash().map(|hash| hash.to_string()),
         model: name_of(Path::new(&line.model)),
-        words: line.words.clone(),
+        words: mask::arguments(&line.words).0,
         model_sha256,
         shim_sha256,
         rounds: args.rounds.into(),
@@ -120,7 +122,16 @@ fn subject(args: &BenchArgs, followed: &Option<from::Followed>) -> Result<Subjec
         ladder: args.ladder,
         readings: args.readings.as_ref().map(|path| path.display().to_string()),
     };
-    Ok(Subject { program, settings, overrides, library, added_output: line.added_output, others, checks })
+    Ok(Subject {
+        program,
+        settings,
+        overrides,
+        library,
+        added_output: line.added_output,
+        others,
+        checks,
+        words: line.words,
+    })
 }
 
 fn others(args: &BenchArgs, model: &str, has_overrides: bool) -> Result<Vec<also::Other>, Failure> {
@@ -190,10 +201,14 @@ fn resume<'a>(ui: &'a Ui, args: &'a BenchArgs, root: &Path) -> Result<Bench<'a>,
     };
     compare("program", &settings.program, &name_of(&program));
     compare("program's SHA-256", &settings.program_sha256, &identity.sha256.to_string());
-    let before = settings.words.join(" ");
-    if settings.from.is_none() || !typed.words.iter().all(|word| settings.words.contains(word)) {
-        compare("arguments", &before, &typed.words.join(" "));
-    }
+    // A secret stands in no bundle, so what was typed is held against it without one.
+    let shown = mask::arguments(&typed.words).0;
+    let words = if settings.from.is_some() && shown.iter().all(|word| settings.words.contains(word)) {
+        settings.words.clone()
+    } else {
+        compare("arguments", &settings.words.join(" "), &shown.join(" "));
+        typed.words
+    };
     compare("model's SHA-256", &settings.model_sha256, &hash("the model", Path::new(&typed.model))?);
     let machine = state.known_machine().map_err(|e| Failure::invalid(format!("the bundle {e}")))?;
     let here = machine::builds(args);
@@ -218,5 +233,5 @@ fn resume<'a>(ui: &'a Ui, args: &'a BenchArgs, root: &Path) -> Result<Bench<'a>,
     let others = others(args, &typed.model, has_overrides)?;
     let checks = checks::find(args, &typed.model, &program)?;
     let tried = tried(library, &machine)?;
-    Ok(Bench { ui, args, bundle, state, program, others, checks, tried })
+    Ok(Bench { ui, args, bundle, state, program, words, others, checks, tried })
 }

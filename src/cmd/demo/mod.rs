@@ -90,11 +90,11 @@ impl Demo<'_> {
         }
         let outcome = step.is_lookup().then(|| outcome(&stdout));
         self.steps.push(Shown { command: line.clone(), exit, outcome });
-        if exit == step.exit as i32 {
+        if exit == i32::from(step.exit.code()) {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        Err(Failure::failed(format!("`{line}` ended with {exit}, not {}: {said}", step.exit as i32)))
+        Err(Failure::failed(format!("`{line}` ended with {exit}, not {}: {said}", step.exit.code())))
     }
 
     fn spawn(&self, args: &[&str]) -> Result<Output, Failure> {

@@ -14,6 +14,8 @@ pub struct Linux {
     pub cpu_flags: Vec<String>,
     /// Limits of the control group that this process is in.
     pub limits: Limits,
+    /// Processors that this process may run on.
+    pub affinity: Option<u64>,
     /// Size of `/dev/shm` in bytes.
     pub shared_memory: Option<u64>,
     /// Huge pages that are set aside.
@@ -38,6 +40,7 @@ pub(super) fn fill(machine: &mut Machine, root: &Path) {
         .then(|| cpu_flags.iter().any(|flag| flag == "hypervisor"));
     let linux = Linux {
         limits: cgroup::read(root),
+        affinity: text("proc/self/status").and_then(|status| affinity(&status)),
         shared_memory: shared_memory(root),
         huge_pages: field(&meminfo, "HugePages_Total:").map(|(count, _)| count),
         huge_page_size: field(&meminfo, "Hugepagesize:").map(|(size, unit)| size * unit),
@@ -94,6 +97,13 @@ fn chosen(text: &str) -> Option<String> {
     rest.split_once(']').map(|(word, _)| word.to_owned())
 }
 
+/// The bits of the mask in `/proc/self/status`.
+fn affinity(status: &str) -> Option<u64> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed:"))?;
+    let digits = mask.trim().chars().filter(|c| *c != ',');
+    digits.map(|digit| digit.to_digit(16).map(|bits| u64::from(bits.count_ones()))).sum()
+}
+
 fn shared_memory(root: &Path) -> Option<u64> {
     let stat = rustix::fs::statvfs(root.join("dev/shm")).ok()?;
     stat.f_blocks.checked_mul(stat.f_frsize)
@@ -114,6 +124,7 @@ mod tests {
         put("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: sse2 avx2 hypervisor\n");
         put("proc/meminfo", "MemTotal: 1 kB\nHugePages_Total:       3\nHugepagesize:       2048 kB\n");
         put("proc/self/cgroup", "0::/job\n");
+        put("proc/self/status", "Name:\tx\nCpus_allowed:\tff,0000000f\nCpus_allowed_list:\t0-3,32-39\n");
         put("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
         put("sys/fs/cgroup/job/memory.max", "1073741824\n");
         put("sys/fs/cgroup/job/cpu.max", "150000 100000\n");
@@ -124,6 +135,7 @@ mod tests {
         assert_eq!(machine.virtual_machine, Some(true));
         assert_eq!(linux.cpu_flags, ["avx2", "hypervisor", "sse2"]);
         assert_eq!((linux.limits.memory, linux.limits.processors), (Some(1 << 30), Some(1.5)));
+        assert_eq!(linux.affinity, Some(12));
         assert_eq!((linux.huge_pages, linux.huge_page_size), (Some(3), Some(2 << 20)));
         assert_eq!(linux.transparent_huge_pages.as_deref(), Some("madvise"));
         assert_eq!(machine.notes.len(), 2, "{:?}", machine.notes);

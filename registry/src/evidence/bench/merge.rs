@@ -3,7 +3,7 @@
 use super::check::Check;
 use super::label;
 use super::machine::Machine;
-use super::state::{State, StateError, machine_text};
+use super::state::{Ran, State, StateError, machine_text};
 use crate::evidence::manifest::Arm;
 
 /// In what two benchmarks differ that must agree: nothing where they may be joined.
@@ -71,10 +71,20 @@ pub fn join(guest: &State, host: &State, rename: impl Fn(&str) -> String) -> Res
         for run in &mut round.runs {
             run.output = rename(&run.output);
             run.log = rename(&run.log);
+            run.record = run.record.as_deref().map(&rename);
         }
         joined.rounds.push(round);
     }
     join_checks(&mut joined, host, &rename);
+    for run in &host.warm_ups {
+        let record = run.record.as_deref().map(&rename);
+        joined.warm_ups.push(Ran {
+            output: rename(&run.output),
+            log: rename(&run.log),
+            record,
+            ..run.clone()
+        });
+    }
     joined.failed.extend(host.failed.iter().cloned());
     let (known, named) = (guest.known_machine()?, host.known_machine()?);
     // What the Mac says of its own GPU fills what its guest could not know.

@@ -127,6 +127,8 @@ pub struct Ran {
     pub output: String,
     /// What it wrote on standard error.
     pub log: String,
+    /// The record of the run, where one was made.
+    pub record: Option<String>,
     /// When it was started.
     pub began: Timestamp,
     /// How long it ran.
@@ -314,6 +316,11 @@ impl State {
         for check in &self.checks {
             files.extend(check.files()?);
         }
+        for run in &self.warm_ups {
+            if let (Some(record), Some(arm)) = (&run.record, label::arm(&run.arm)) {
+                files.push(file(record, Part::Item(Role::Record, Some(arm))));
+            }
+        }
         files.extend(more.iter().cloned());
         let overrides =
             arms.iter().filter_map(|arm| if let Arm::Override(values) = arm { Some(*values) } else { None });
@@ -367,6 +374,7 @@ impl State {
             }
             files.push(file(&run.output, Part::Item(Role::Correctness, Some(arm))));
             files.push(file(&run.log, Part::Item(Role::Log, Some(arm))));
+            files.extend(run.record.iter().map(|path| file(path, Part::Item(Role::Record, Some(arm)))));
         }
         let day = also.runs.first().map(|run| jiff::tz::Offset::UTC.to_datetime(run.began).date());
         let version = also.version.clone().unwrap_or_else(|| UNKNOWN_VERSION.to_owned());
@@ -460,6 +468,7 @@ pub(super) mod tests {
             arm: arm.to_owned(),
             output: format!("rounds/{number}/{arm}.json"),
             log: format!("rounds/{number}/{arm}.log"),
+            record: None,
             began: Timestamp::UNIX_EPOCH,
             seconds: 1.0,
             status: Some(0),

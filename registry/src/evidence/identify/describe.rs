@@ -7,6 +7,7 @@ use crate::evidence::llama_bench::BenchFile;
 use crate::evidence::log_dialect::Log;
 use crate::evidence::mlx::MlxFile;
 use crate::evidence::probe::Probe;
+use crate::evidence::run_record::RunRecord;
 
 fn say(facts: &mut Vec<Fact>, name: &str, value: impl ToString) {
     facts.push(Fact { name: name.to_owned(), value: value.to_string() });
@@ -88,6 +89,18 @@ pub(super) fn correctness(output: &Output, facts: &mut Vec<Fact>) {
             say_if(facts, "cut", found.cut.as_ref());
         }
     }
+}
+
+/// The run, and what it ran on.
+pub(super) fn run_record(record: &RunRecord, facts: &mut Vec<Fact>) {
+    say(facts, "recorder", &record.recorder);
+    say(facts, "command", record.run.command.join(" "));
+    say(facts, "started", record.run.started);
+    say_if(facts, "ended with", record.run.exit);
+    say_if(facts, "chip", record.machine.chip.as_ref());
+    say_if(facts, "build", record.os.here.build.as_ref());
+    say(facts, "files", record.files.len());
+    say(facts, "unknown", record.unknown.len());
 }
 
 /// The answers, section by section.

@@ -12,6 +12,7 @@ mod context;
 mod correct;
 mod notes;
 mod proof;
+pub mod records;
 mod report;
 
 use std::collections::BTreeSet;
@@ -122,6 +123,7 @@ fn judge_workload(workload: &Workload, contents: &Contents, is_sound: bool) -> F
     let correctness = correct::check(workload, contents, &mut notes);
     let rows = score(workload, &arms);
     gains(workload, &rows, &mut notes);
+    records::check(workload, contents, &mut notes);
     let sets: Vec<JudgedSet> = workload
         .sets
         .iter()
@@ -254,8 +256,9 @@ fn verdict(
         return Verdict::Stock;
     }
     if workload.is_output_only() {
-        let passed =
-            |tested: &JudgedCorrectness| tested.values == Some(values) && tested.outcome == Some(Outcome::Pass);
+        let passed = |tested: &JudgedCorrectness| {
+            tested.values == Some(values) && tested.outcome == Some(Outcome::Pass)
+        };
         return if correctness.iter().any(passed) { Verdict::Publishable } else { Verdict::Refused };
     }
     let gains = ratios(rows, values).any(|(_, ratio)| ratio >= LEAST_GAIN);

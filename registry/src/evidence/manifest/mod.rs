@@ -22,7 +22,7 @@
 //! claims = { apple_family_max = 1009, max_threadgroup_memory = 65536 }
 //! shim = { name = "lume", sha256 = "515b…" }
 //!
-//! [[workload.file]]                         # log | probe | environment | correctness, and the arm it belongs to
+//! [[workload.file]]                         # log | probe | environment | correctness | record, and the arm it belongs to
 //! path = "override.stderr"
 //! role = "log"
 //! of = "override"
@@ -214,6 +214,8 @@ pub enum Role {
     Environment,
     /// Output of a test of correctness.
     Correctness,
+    /// What a run was, as `capgate record` writes it.
+    Record,
 }
 
 impl Arm {

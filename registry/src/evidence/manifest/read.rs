@@ -22,11 +22,12 @@ const SHIMS: [(&str, ShimName); 5] = [
     ("anka", ShimName::Anka),
     ("lunchpail", ShimName::Lunchpail),
 ];
-pub(super) const ROLES: [(&str, Role); 4] = [
+pub(super) const ROLES: [(&str, Role); 5] = [
     ("log", Role::Log),
     ("probe", Role::Probe),
     ("environment", Role::Environment),
     ("correctness", Role::Correctness),
+    ("record", Role::Record),
 ];
 
 /// An arm as the manifest names it; which override is meant is settled once all sets are known.
@@ -205,7 +206,7 @@ fn sets(tables: &[Table<'_>]) -> Vec<ClaimedSet> {
     let mut sets: Vec<ClaimedSet> = Vec::new();
     for table in tables {
         let is_override = |key: &'static str| table.string(key).is_some_and(|arm| arm.value == "override");
-        if !is_override("arm") && !(is_override("of") && table.has("shim")) {
+        if !(is_override("arm") || is_override("of") && table.has("shim")) {
             continue;
         }
         let Some(values) = claims(table) else { continue };
