@@ -200,9 +200,18 @@ fn rotation(world: &World, version: u64, publishers: &[&SigningKey]) -> Vec<u8> 
 }
 
 fn rotate(world: &World, store: &dyn StoreMut, note: &[u8]) -> Result<Publication, RotateError> {
-    let keys = [SigningKey::parse(&world.registry.encode().unwrap()).unwrap()];
+    let key = SigningKey::parse(&world.registry.encode().unwrap()).unwrap();
+    rotate_with(world, store, note, key)
+}
+
+fn rotate_with(
+    world: &World,
+    store: &dyn StoreMut,
+    note: &[u8],
+    key: SigningKey,
+) -> Result<Publication, RotateError> {
     let terms =
-        Terms { keys: &keys, now: world.now, life: LIFE, renew: false, threads: NonZero::<usize>::MIN };
+        Terms { keys: &[key], now: world.now, life: LIFE, renew: false, threads: NonZero::<usize>::MIN };
     publish::rotate(store, &world.pin, note, &terms, &mut |_| {})
 }
 
@@ -270,4 +279,25 @@ fn attack_a_publication_just_behind_a_rotations_file_is_held_against_it() {
     assert!(matches!(refused, RotateError::Publish(PublishError::Disowned { first: 1, .. })), "{refused}");
     assert_recovered(&world, &new);
     assert_eq!(world.live(&profile("profile-1", 1)), ["profile-1"]);
+}
+
+#[test]
+fn a_checkpoint_that_a_rotation_staged_and_somebody_slow_took_away_is_signed_again() {
+    let world = World::new();
+    publish_on(&world, &world.store, "profile-0", 0).unwrap();
+    let new = key(support::ORIGIN, 33);
+    let now = read_chain(&world.store, &world.pin, None).unwrap().current().clone();
+    let registry = Role { threshold: 1, keys: vec![new.verifier().clone()] };
+    let next = Trust { version: 2, log_index: 1, registry, ..now };
+    let text = note::compose(Kind::Trust, &origin(), &next.to_toml()).unwrap();
+    let note = note::sign(&text, &[&key("root.test", 1)]).unwrap();
+    // Who had published profile-0 comes to its last step: what is staged under this size goes.
+    let deed = || world.store.files.borrow_mut().retain(|path, _| !path.starts_with("log/staged/"));
+    let slow = Shared::new(&world.store, ("swap", latest::PATH), 1, deed);
+    rotate_with(&world, &slow, &note, new).unwrap();
+    assert!(slow.is_done());
+    let chain = read_chain(&world.store, &world.pin, None).unwrap();
+    assert_eq!(chain.current().version, 2);
+    publish::verified_checkpoint(&world.store.get(CHECKPOINT), &chain).unwrap();
+    assert_eq!(world.verify().faults, []);
 }

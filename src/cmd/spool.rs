@@ -1,10 +1,7 @@
 //! A whole registry fetched from where there is no listing, so that it can be read as often as an audit needs.
 
-use std::fs;
 use std::io;
-use std::path::PathBuf;
 
-use capgate_registry::combination::Hex;
 use capgate_registry::latest::{self, Latest};
 use capgate_registry::log::{CHECKPOINT, MAX_ENTRY, Row, TILE_WIDTH, Tile, decode_bundle};
 use capgate_registry::merkle::Hash;
@@ -18,8 +15,8 @@ use indicatif::ProgressBar;
 use super::opened;
 use crate::exit::Failure;
 use crate::ui::progress;
-use crate::world::file;
 use crate::world::folder::Folder;
+use crate::world::throwaway::Throwaway;
 
 /// Bytes of a snapshot that are fetched at once.
 const PIECE: usize = 1 << 20;
@@ -37,14 +34,7 @@ const ATTEMPTS: usize = 5;
 pub struct Spool {
     /// What was fetched.
     pub folder: Folder,
-    root: PathBuf,
-}
-
-impl Drop for Spool {
-    fn drop(&mut self) {
-        // Left behind, it would only take room.
-        let _ = fs::remove_dir_all(&self.root);
-    }
+    _throwaway: Throwaway,
 }
 
 impl Spool {
@@ -82,10 +72,8 @@ impl Spool {
     }
 
     fn new() -> io::Result<Self> {
-        let name = format!("capgate-{}", Hex::<16>(file::random()?));
-        let root = std::env::temp_dir().join(name);
-        fs::create_dir(&root)?;
-        Ok(Self { folder: Folder::new(&root), root })
+        let throwaway = Throwaway::make(&std::env::temp_dir(), "verify")?;
+        Ok(Self { folder: Folder::new(throwaway.path()), _throwaway: throwaway })
     }
 }
 

@@ -22,6 +22,7 @@ pub mod resumed;
 pub mod said;
 pub mod signals;
 pub mod source;
+pub mod throwaway;
 mod tls;
 
 /// How many threads may work at once.

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::held::Held;
 use crate::proxy::{Fault, Proxy};
 use crate::random::seed;
 use crate::registry::{KEYS, files, listed, profiles, verify};
@@ -123,4 +124,29 @@ fn some_answers_broken_are_asked_for_again() {
     let faults: usize = broken.proxy.done().values().sum();
     println!("{} answers, {faults} faults, {retries} tried again", broken.proxy.requests());
     assert_eq!(faults > 0, retries > 0);
+}
+
+#[test]
+fn what_a_killed_verification_fetched_goes_with_the_next_one() {
+    let Some(broken) = Broken::new() else { return };
+    let temporary = broken.world.path("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let url = format!("http://127.0.0.1:{}", broken.proxy.port);
+    let verification = || {
+        let mut command = broken.world.command();
+        command.env("TMPDIR", &temporary).args(["verify", &url, "--now", NOW]);
+        command
+    };
+    let left = || fs::read_dir(&temporary).unwrap().count();
+    let held = Held::new("GET", "/entries/000.p/2");
+    broken.proxy.hold(&held);
+    let mut killed = verification().spawn().unwrap();
+    held.wait();
+    assert_eq!(left(), 1, "it is in the middle of fetching");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    held.release();
+    assert_eq!(left(), 1);
+    Run::of(&mut verification()).ok();
+    assert_eq!(left(), 0);
 }

@@ -294,6 +294,7 @@ fn put_in_force(
     }
     let latest = work.commit(terms, progress)?;
     complete_own(store, &chain, &latest)?;
+    stage::sign_standing(store, &chain, &latest, &signers(&chain.current().registry, terms.keys)?)?;
     Ok(Publication { latest, appended, already, completed, changed: true })
 }
 

@@ -167,6 +167,27 @@ pub(super) fn restore_checkpoint(
     Ok(true)
 }
 
+/// Signs the checkpoint of `latest` again where it bears only signatures from before a rotation: where there is no lock,
+/// somebody slow may have taken away the one that the rotation had staged.
+pub(super) fn sign_standing(
+    store: &dyn StoreMut,
+    chain: &Chain,
+    latest: &Latest,
+    keys: &[&SigningKey],
+) -> Result<(), PublishError> {
+    let Some(Standing { checkpoint, bytes }) = standing_checkpoint(store, chain)? else { return Ok(()) };
+    let is_of_latest = checkpoint.size == latest.log_size && checkpoint.root == latest.log_root;
+    if !is_of_latest || verified_checkpoint(&bytes, chain).is_ok() {
+        return Ok(());
+    }
+    let note = sign_checkpoint(store, chain, latest, keys)?;
+    match store.swap(CHECKPOINT, Some(&bytes), &note) {
+        // Whoever was first went on from here.
+        Err(StoreError::Conflict { .. }) => Ok(()),
+        done => Ok(done?),
+    }
+}
+
 /// A renewal adds no entry, but other keys may sign from now on, and the checkpoint is theirs to sign, too. What was
 /// staged is not needed otherwise, so nothing wrong with it is an error.
 fn signed_anew<'s>(
