@@ -37,6 +37,7 @@ pub fn run(ui: &Ui, args: &RecordArgs) -> Outcome {
     let mut command = Command::new(&found.path);
     command.arg0(name).args(words);
     let options = Options {
+        name: Some(name.clone()),
         probe: args.probe.clone(),
         prefix: args.prefix.clone(),
         vm_image: args.vm_image.clone(),

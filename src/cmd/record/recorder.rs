@@ -12,6 +12,7 @@
 //! (`env_clear`) cannot be told from one that inherits all, so set and remove variables one by one. Files are hashed after the
 //! run: reading a model first would warm the page cache, and the run would not be the one that was asked for.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -35,6 +36,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(2), Duration::from_m
 /// What is recorded beside the command.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
+    /// What the program is called, where that is not the path that it is started from.
+    pub name: Option<OsString>,
     /// A program that asks the Metal device and prints its answers.
     pub probe: Option<PathBuf>,
     /// The prefix that holds the host statement; without it, the one that this program stands in.
@@ -70,7 +73,8 @@ impl Recorder {
     pub fn new(command: &Command, options: &Options) -> Self {
         let around = of_this_machine(options.prefix.as_deref());
         let variables = environment::of(command);
-        let words: Vec<String> = std::iter::once(command.get_program())
+        let name = options.name.as_deref().unwrap_or(command.get_program());
+        let words: Vec<String> = std::iter::once(name)
             .chain(command.get_args())
             .map(|word| word.to_string_lossy().into_owned())
             .collect();

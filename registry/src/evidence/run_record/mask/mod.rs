@@ -96,14 +96,27 @@ impl Cleaned {
     }
 }
 
+/// Most times that the rules are run over a text: each leaves less for the next.
+const MOST_PASSES: usize = 16;
+
 /// Any text: a path, a line of a log, an argument.
+///
+/// What one rule takes out can show another what it missed, so they run until nothing changes: a text that was cleaned
+/// stays as it is.
 pub fn text(said: &str) -> Cleaned {
     let mut cleaned = Cleaned { text: said.to_owned(), rules: Vec::new() };
-    shapes::private_key(&mut cleaned);
-    shapes::userinfo(&mut cleaned);
-    names::pairs(&mut cleaned);
-    shapes::schemes(&mut cleaned);
-    shapes::words(&mut cleaned);
+    for _ in 0..MOST_PASSES {
+        let before = cleaned.text.clone();
+        shapes::private_key(&mut cleaned);
+        shapes::userinfo(&mut cleaned);
+        names::pairs(&mut cleaned);
+        shapes::schemes(&mut cleaned);
+        shapes::words(&mut cleaned);
+        if cleaned.text == before {
+            return cleaned;
+        }
+    }
+    cleaned.text = MASKED.to_owned();
     cleaned
 }
 
