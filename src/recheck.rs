@@ -95,7 +95,7 @@ impl Item<'_> {
     /// What the judge says of the answers otherwise.
     fn outcome(&self, workload: &Workload) -> Option<String> {
         let mut tested = self.judgement.correctness.iter().filter(|tested| tested.workload == workload.name);
-        let Some(tested) = tested.find(|tested| Some(tested.values) == self.item.values) else {
+        let Some(tested) = tested.find(|tested| tested.values == self.item.values) else {
             return Some(self.say("nothing in the bundle tests the answers"));
         };
         let agrees = tested.outcome.is_some() && tested.outcome == self.item.outcome;

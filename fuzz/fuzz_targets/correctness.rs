@@ -2,7 +2,7 @@
 //! again, and two runs differ in the same place whichever is asked first.
 #![no_main]
 
-use capgate_registry::evidence::correctness::{Output, greedy, ops, perplexity, read};
+use capgate_registry::evidence::correctness::{Output, completion, greedy, ops, perplexity, read};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -28,6 +28,9 @@ fuzz_target!(|bytes: &[u8]| {
         let found = perplexity::difference(&one, &other);
         assert_eq!(found.is_some(), perplexity::difference(&other, &one).is_some());
         assert!(found.is_none_or(|found| found.relative.is_finite()));
+    }
+    if let Some(found) = completion::read(left, Some(right)) {
+        assert!(found.tokens.len() <= greedy::MOST_TOKENS);
     }
     let text = greedy::of_text(bytes);
     assert_eq!(greedy::divergence(0, &text.answers[0], &text.answers[0]), None);

@@ -31,6 +31,27 @@ pub struct BenchArgs {
     /// Another program that loads the same images, with its words: run once in each arm for its output; give it once for each
     #[arg(long, value_name = "COMMAND")]
     pub also: Vec<String>,
+    /// Test in each arm whether the answers are right, too; docs/correctness.md says how
+    #[arg(long)]
+    pub correctness: bool,
+    /// test-backend-ops; without it, the one beside the measured program
+    #[arg(long, value_name = "PROGRAM", requires = "correctness")]
+    pub ops: Option<PathBuf>,
+    /// llama-completion, for greedy answers; without it, the one beside the measured program
+    #[arg(long, value_name = "PROGRAM", requires = "correctness")]
+    pub greedy: Option<PathBuf>,
+    /// Prompts to answer, one a line; without it, a few of its own
+    #[arg(long, value_name = "FILE", requires = "correctness")]
+    pub prompts: Option<PathBuf>,
+    /// A text over which llama-perplexity runs the model; it needs at least 1,024 tokens
+    #[arg(long, value_name = "FILE", requires = "correctness")]
+    pub text: Option<PathBuf>,
+    /// llama-perplexity; without it, the one beside the measured program
+    #[arg(long, value_name = "PROGRAM", requires = "text")]
+    pub perplexity: Option<PathBuf>,
+    /// Words for test-backend-ops, for example `-o MUL_MAT`; without them, every operation
+    #[arg(long, value_name = "WORDS", requires = "correctness", allow_hyphen_values = true)]
+    pub ops_words: Option<String>,
     /// Rounds that count
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=60))]
     pub rounds: u16,

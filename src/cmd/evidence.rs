@@ -87,8 +87,9 @@ pub fn print(ui: &Ui, judgement: &Judgement) {
     findings(ui, &judgement.warnings, "warning");
     findings(ui, &judgement.refusals, "refused");
     for tested in &judgement.correctness {
-        let (name, values, outcome) = (&tested.workload, tested.values, tested.words());
-        ui.line(visible(&format!("{name}: answers with {values}: {outcome}; {}", tested.method())));
+        let values = tested.values.map_or_else(String::new, |values| format!(" {values}"));
+        let (name, arm, outcome) = (&tested.workload, tested.arm, tested.words());
+        ui.line(visible(&format!("{name}: answers of {arm}{values}: {outcome}; {}", tested.method())));
     }
     for judged in &judgement.workloads {
         if let Some(least) = judged.ladder.as_ref().and_then(|ladder| ladder.sufficient) {

@@ -20,7 +20,9 @@
  *   busy        adds an hour of others' time to the file that STAT names
  *   cut         writes half of its JSON               wrong     prints another answer (with --answer)
  *
- * With `--answer` it prints a fixed text in place of JSON, as another program that loads the same images would.
+ * With `--answer` it prints a fixed text in place of JSON, as another program that loads the same images would; with
+ * `test` as its first word it prints as test-backend-ops does, with `--log-jsonl` as llama-completion, with `-f FILE` as
+ * llama-perplexity. `wrong` is wrong there, too.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -171,6 +173,41 @@ static void test(int count, char **words, long prompt, long generated, double ra
     printf(" ]\n  }");
 }
 
+/* Two operations on the GPU, one of them wrong where it should be. */
+static int operations(const char *wanted)
+{
+    int wrong = strcmp(wanted, "wrong") == 0;
+    printf("Testing 2 devices\n\nBackend 1/2: MTL0\n  Device description: Apple Paravirtual device\n\n");
+    printf("  ADD(type=f32): \033[1;32mOK\033[0m\n");
+    if (wrong)
+        printf("[MUL] ERR = 0.500000000 > 0.000000100   MUL(type=f32): \033[1;31mFAIL\033[0m\n  1/2 tests passed\n\n"
+               "Failing tests:\n  MUL(type=f32)\n");
+    else
+        printf("  MUL(type=f32): \033[1;32mOK\033[0m\n  2/2 tests passed\n");
+    printf("  Backend MTL0: %s\nBackend 2/2: CPU\n  Skipping CPU backend\n%d/2 backends passed\n%s\n", wrong ? "FAIL" : "OK",
+           wrong ? 1 : 2, wrong ? "FAIL" : "OK");
+    return wrong;
+}
+
+static int completion(const char *wanted)
+{
+    const char *tokens[] = {" one", " two", strcmp(wanted, "wrong") == 0 ? " four" : " three", "."};
+    printf("{\"type\":\"log\",\"time\":1,\"level\":\"info\",\"msg\":\"sampler seed: 1\\n\"}\n");
+    for (int i = 0; i < 4; i++)
+        printf("{\"type\":\"log\",\"time\":1,\"level\":\"none\",\"msg\":\"%s\"}\n", tokens[i]);
+    printf("{\"type\":\"log\",\"time\":1,\"level\":\"none\",\"msg\":\"\\n\\n\"}\n");
+    return 0;
+}
+
+static int perplexity(const char *wanted)
+{
+    double scale = strcmp(wanted, "wrong") == 0 ? 3 : 1;
+    fprintf(stderr, "perplexity: calculating perplexity over 2 chunks, n_ctx=512, batch_size=2048, n_seq=4\n");
+    printf("[1]%.4f,[2]%.4f,\n", 5.0 * scale, 6.0 * scale);
+    fprintf(stderr, "Final estimate: PPL = %.4f +/- 0.10000\n", 6.0 * scale);
+    return 0;
+}
+
 int main(int count, char **words)
 {
     struct answers answers = {0};
@@ -226,6 +263,12 @@ int main(int count, char **words)
         printf("The capital of France is %s.\n", strcmp(wanted, "wrong") == 0 ? "Lyon" : "Paris");
         return 0;
     }
+    if (count > 1 && strcmp(words[1], "test") == 0)
+        return operations(wanted);
+    if (has(count, words, "--log-jsonl"))
+        return completion(wanted);
+    if (has(count, words, "-f"))
+        return perplexity(wanted);
     /* Family 7 is what makes it fast; more memory than 32 KiB gives a little on top. */
     double rate = layers == 0 ? 300 : told >= 1007 ? 2000 : 200;
     long prompt = option(count, words, "-p", 512), generated = option(count, words, "-n", 128);

@@ -17,6 +17,7 @@ mod built;
 mod guest;
 
 mod beside;
+mod checked;
 mod contention;
 mod faults;
 mod lab;

@@ -5,6 +5,7 @@
 //! text that must be the same in every arm. What two arms differ in is said exactly, and [`super::judge`] says what it
 //! means.
 
+pub mod completion;
 pub mod greedy;
 pub mod ops;
 pub mod perplexity;
@@ -47,9 +48,8 @@ impl Output {
     pub fn findings(&self) -> Vec<Finding> {
         match self {
             Self::Ops(ops) => ops.findings(),
-            Self::Perplexity(found) if found.estimate.is_none() => {
-                let message = "its perplexity is no number, or the run did not finish";
-                vec![Finding::new(Code::CorrectnessFailed, message)]
+            Self::Perplexity(found) => {
+                found.wrong().into_iter().map(|why| Finding::new(Code::CorrectnessFailed, why)).collect()
             }
             _ => Vec::new(),
         }

@@ -232,7 +232,7 @@ fn evidence(out: &mut Writer, measured: &Measured<'_>, judgement: &Judgement) {
             speed(out, measured, Some(set), judgement);
         }
         let is_it = |tested: &&JudgedCorrectness| {
-            tested.workload == measured.workload.name && tested.values == set.values
+            tested.workload == measured.workload.name && tested.values == Some(set.values)
         };
         if let Some(tested) = judgement.correctness.iter().find(is_it) {
             correctness(out, measured, set, tested, judgement);

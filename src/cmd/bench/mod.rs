@@ -11,6 +11,7 @@
 
 mod also;
 mod arms;
+mod checks;
 mod commands;
 mod finish;
 mod folder;
@@ -50,6 +51,8 @@ pub struct Bench<'a> {
     words: Vec<String>,
     /// Other programs that are run once in each arm.
     others: Vec<also::Other>,
+    /// Tests of correctness that are run once in each arm.
+    checks: Vec<checks::Planned>,
     /// What override arms need.
     tried: Option<Tried>,
 }

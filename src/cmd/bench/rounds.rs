@@ -42,6 +42,8 @@ impl Bench<'_> {
             }
         }
         bar.finish_and_clear();
+        let checks = std::mem::take(&mut self.checks);
+        self.run_checks(checks, &mut eyes)?;
         let others = std::mem::take(&mut self.others);
         self.run_others(others, &mut eyes)
     }

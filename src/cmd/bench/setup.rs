@@ -16,7 +16,7 @@ use capgate_registry::profile::Values;
 
 use super::folder::Bundle;
 use super::trial::Trials;
-use super::{Bench, Tried, also, from, machine};
+use super::{Bench, Tried, also, checks, from, machine};
 use crate::cli::BenchArgs;
 use crate::cmd::install;
 use crate::cmd::run::program;
@@ -34,6 +34,7 @@ struct Subject {
     library: Option<PathBuf>,
     added_output: bool,
     others: Vec<also::Other>,
+    checks: Vec<checks::Planned>,
     words: Vec<String>,
 }
 
@@ -59,16 +60,8 @@ fn begin<'a>(ui: &'a Ui, args: &'a BenchArgs) -> Result<Bench<'a>, Failure> {
     let began = clock::now(None);
     let state = State::new(VERSION, began, subject.settings, &machine, &arms, LIMITS);
     bundle.save(&state)?;
-    Ok(Bench {
-        ui,
-        args,
-        bundle,
-        state,
-        program: subject.program,
-        words: subject.words,
-        others: subject.others,
-        tried,
-    })
+    let Subject { program, words, others, checks, .. } = subject;
+    Ok(Bench { ui, args, bundle, state, program, words, others, checks, tried })
 }
 
 fn arms(args: &BenchArgs, overrides: &[Values]) -> Result<Vec<Arm>, Failure> {
@@ -111,6 +104,7 @@ fn subject(args: &BenchArgs, followed: &Option<from::Followed>) -> Result<Subjec
     }
     let overrides = overrides(args, followed);
     let others = others(args, &line.model, !overrides.is_empty())?;
+    let checks = checks::find(args, &line.model, &program)?;
     let library = if overrides.is_empty() { None } else { Some(library(args)?) };
     let shim_sha256 = library.as_deref().map(|path| hash("the library", path)).transpose()?;
     let settings = Settings {
@@ -135,6 +129,7 @@ fn subject(args: &BenchArgs, followed: &Option<from::Followed>) -> Result<Subjec
         library,
         added_output: line.added_output,
         others,
+        checks,
         words: line.words,
     })
 }
@@ -236,6 +231,7 @@ fn resume<'a>(ui: &'a Ui, args: &'a BenchArgs, root: &Path) -> Result<Bench<'a>,
             .help("begin a new bundle: samples of two different things say nothing together"));
     }
     let others = others(args, &typed.model, has_overrides)?;
+    let checks = checks::find(args, &typed.model, &program)?;
     let tried = tried(library, &machine)?;
-    Ok(Bench { ui, args, bundle, state, program, words, others, tried })
+    Ok(Bench { ui, args, bundle, state, program, words, others, checks, tried })
 }

@@ -1,5 +1,6 @@
 //! Joins what was measured in a guest with what was measured on its host.
 
+use super::check::Check;
 use super::label;
 use super::machine::Machine;
 use super::state::{Ran, State, StateError, machine_text};
@@ -74,6 +75,7 @@ pub fn join(guest: &State, host: &State, rename: impl Fn(&str) -> String) -> Res
         }
         joined.rounds.push(round);
     }
+    join_checks(&mut joined, host, &rename);
     for run in &host.warm_ups {
         let record = run.record.as_deref().map(&rename);
         joined.warm_ups.push(Ran {
@@ -95,6 +97,22 @@ pub fn join(guest: &State, host: &State, rename: impl Fn(&str) -> String) -> Res
     });
     joined.machine = machine_text(&Machine { host: merged, guest: known.guest });
     Ok(joined)
+}
+
+/// Puts the host's tests of correctness to those of the same program.
+fn join_checks(joined: &mut State, host: &State, rename: &impl Fn(&str) -> String) {
+    for check in &host.checks {
+        let mut check = check.clone();
+        for run in &mut check.runs {
+            run.output = rename(&run.output);
+            run.log = rename(&run.log);
+        }
+        let is_it = |known: &&mut Check| known.what == check.what && known.sha256 == check.sha256;
+        match joined.checks.iter_mut().find(is_it) {
+            Some(known) => known.runs.append(&mut check.runs),
+            None => joined.checks.push(check),
+        }
+    }
 }
 
 #[cfg(test)]

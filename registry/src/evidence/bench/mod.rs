@@ -4,6 +4,7 @@
 //! The bundle itself is the one that [`super::manifest`] describes and [`super::judge`] judges.
 
 pub mod arguments;
+pub mod check;
 pub mod contention;
 pub mod label;
 pub mod machine;

@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::check::Check;
 use super::contention::{Limits, Window};
 use super::label;
 use super::machine::Machine;
@@ -70,6 +71,8 @@ pub struct State {
     pub failed: Vec<Failed>,
     /// Other programs, one start in each arm.
     pub also: Vec<Also>,
+    /// Tests of correctness, one start in each arm.
+    pub checks: Vec<Check>,
 }
 
 /// What is measured, and how. Whoever goes on with a bundle has to have the same.
@@ -233,6 +236,7 @@ impl State {
             discarded: Vec::new(),
             failed: Vec::new(),
             also: Vec::new(),
+            checks: Vec::new(),
         }
     }
 
@@ -283,7 +287,8 @@ impl State {
     fn every_run(&self) -> impl Iterator<Item = &Ran> {
         let rounds = self.rounds.iter().chain(self.discarded.iter().map(|discarded| &discarded.round));
         let also = self.also.iter().flat_map(|also| &also.runs);
-        self.warm_ups.iter().chain(rounds.flat_map(|round| &round.runs)).chain(also)
+        let checks = self.checks.iter().flat_map(|check| &check.runs);
+        self.warm_ups.iter().chain(rounds.flat_map(|round| &round.runs)).chain(also).chain(checks)
     }
 
     /// The processes whose output counts for an arm: those of the rounds, and every one that came to no good, whatever
@@ -307,6 +312,9 @@ impl State {
             let runs = self.scored(&label::label(*arm));
             files.extend(runs.iter().map(|run| file(&run.output, Part::Samples(*arm))));
             files.extend(runs.iter().map(|run| file(&run.log, Part::Item(Role::Log, Some(*arm)))));
+        }
+        for check in &self.checks {
+            files.extend(check.files()?);
         }
         for run in &self.warm_ups {
             if let (Some(record), Some(arm)) = (&run.record, label::arm(&run.arm)) {

@@ -195,7 +195,7 @@ impl Reader {
             self.is_ours = true;
             self.ops.form = Form::Sql;
             self.sql(statement);
-        } else if line.starts_with("\"op_name\",\"op_params\",") {
+        } else if line.starts_with('"') && line.contains("\"op_name\",\"op_params\"") {
             self.is_ours = true;
             self.ops.form = Form::Csv;
         } else if let Some((name, said)) = operation(line) {
@@ -368,7 +368,8 @@ mod tests {
         let ops = read(text.as_bytes()).unwrap();
         assert_eq!((ops.form, ops.failed.as_slice()), (Form::Sql, &["MUL(type=f32)".to_owned()][..]));
         assert_eq!((ops.passed, ops.tried, ops.unsupported, ops.is_complete), (1, 2, 1, false));
-        let csv = read(b"\"op_name\",\"op_params\",\"supported\"\n\"ABS\",\"type=f16\",\"1\"\n").unwrap();
+        let csv =
+            read(b"\"backend_name\",\"op_name\",\"op_params\"\n\"CPU\",\"ABS\",\"type=f16\"\n").unwrap();
         assert_eq!((csv.form, csv.is_right()), (Form::Csv, false));
     }
 }

@@ -29,6 +29,8 @@ pub struct Perplexity {
     /// The estimates after each chunk.
     #[serde(skip)]
     pub chunks: Vec<f64>,
+    /// Whether the run came to its end. An exit status of 0 does not say so: b11434 loses its last lines now and then.
+    pub is_finished: bool,
     /// How the text was cut: `3 chunks, n_ctx=128, batch_size=512, n_seq=4`.
     pub cut: Option<String>,
 }
@@ -57,7 +59,10 @@ pub fn read(bytes: &[u8]) -> Option<Perplexity> {
         if let Some((_, said)) = line.split_once("Final estimate: PPL = ") {
             let (estimate, error) = said.split_once(" +/- ").unwrap_or((said, ""));
             (found.estimate, found.error) = (number(estimate), number(error));
+            found.is_finished = true;
             is_ours = true;
+        } else if line.contains("Unexpected negative standard deviation of log(prob)") {
+            found.is_finished = true;
         } else if line.starts_with("[1]") || (is_ours && line.starts_with('[')) {
             chunks(&line, &mut found.chunks);
         }
@@ -85,6 +90,15 @@ fn chunks(line: &str, known: &mut Vec<f64>) {
 }
 
 impl Perplexity {
+    /// What is wrong with it by itself.
+    pub fn wrong(&self) -> Option<&'static str> {
+        match (self.is_finished, self.estimate) {
+            (false, _) => Some("the run over the text did not finish"),
+            (true, None) => Some("its perplexity is no number"),
+            (true, Some(_)) => None,
+        }
+    }
+
     /// Tells whether both are of the same text in the same chunks, as far as they say.
     pub fn is_comparable(&self, other: &Self) -> bool {
         self.cut == other.cut && self.chunks.len() == other.chunks.len()

@@ -42,7 +42,7 @@ pub(super) fn check(workload: &Workload, contents: &Contents, notes: &mut Notes)
             continue;
         };
         let mut judge = Judge { tested, workload, notes: &mut *notes, wrong: false, shown: false };
-        let mut report = JudgedCorrectness::new(&workload.name, set.values);
+        let mut report = JudgedCorrectness::new(&workload.name, tested.arm);
         judge.operations(&mut report);
         judge.outputs(&others, &mut report);
         judge.perplexity(&others, &mut report);
@@ -52,12 +52,30 @@ pub(super) fn check(workload: &Workload, contents: &Contents, notes: &mut Notes)
         judged.push(report);
     }
     untested(workload, &judged, notes);
+    judged.extend(
+        others.iter().enumerate().filter_map(|(index, one)| against(workload, one, others.get(..index)?)),
+    );
     judged
+}
+
+/// An arm that is not judged, compared with those before it; none where there is nothing to compare.
+fn against(workload: &Workload, one: &Tested, others: &[Tested]) -> Option<JudgedCorrectness> {
+    let mut report = JudgedCorrectness::new(&workload.name, one.arm);
+    for other in others {
+        let answers = one.answers.iter().zip(&other.answers);
+        let same = answers.filter(|((_, own), (_, theirs))| incomparable(own, theirs).is_none());
+        report.outputs.extend(same.map(|((_, own), (_, theirs))| compared(other.arm, own, theirs)));
+        let runs = one.perplexities.iter().zip(&other.perplexities);
+        report.perplexity.extend(runs.filter_map(|((_, own), (_, theirs))| measured(other.arm, own, theirs)));
+    }
+    report.programs = one.programs.clone();
+    (!report.outputs.is_empty() || !report.perplexity.is_empty()).then_some(report)
 }
 
 /// Says which sets nothing shows to be right.
 fn untested(workload: &Workload, judged: &[JudgedCorrectness], notes: &mut Notes) {
-    let is_settled = |values| judged.iter().any(|report| report.values == values && report.outcome.is_some());
+    let is_settled =
+        |values| judged.iter().any(|report| report.values == Some(values) && report.outcome.is_some());
     let open: Vec<Values> =
         workload.sets.iter().map(|set| set.values).filter(|values| !is_settled(*values)).collect();
     let what = "nothing shows that the answers were right, only that they were fast";
@@ -220,25 +238,19 @@ impl Judge<'_> {
 
     fn perplexity(&mut self, others: &[Tested], report: &mut JudgedCorrectness) {
         for (index, (path, found)) in self.tested.perplexities.iter().enumerate() {
-            let Some(estimate) = found.estimate else {
-                self.wrong(path, "its perplexity is no number, or the run did not finish".to_owned());
+            if let Some(why) = found.wrong() {
+                self.wrong(path, why.to_owned());
                 continue;
-            };
+            }
             for other in others {
                 let Some((_, theirs)) = other.perplexities.get(index) else { continue };
-                let difference =
-                    perplexity::difference(found, theirs).filter(|_| found.is_comparable(theirs));
-                let Some(difference) = difference else {
+                let Some(compared) = measured(other.arm, found, theirs) else {
                     let why = "the text was cut otherwise, or its perplexity is no number";
                     self.say(path, Code::PromptsDiffer, format!("not compared with {}: {why}", other.arm));
                     continue;
                 };
-                report.perplexity.push(PerplexityReport {
-                    reference: other.arm.name(),
-                    estimate,
-                    error: found.error,
-                    difference,
-                });
+                let (estimate, difference) = (compared.estimate, compared.difference);
+                report.perplexity.push(compared);
                 if difference.relative.abs() > MOST_DIFFERENCE {
                     let off = percent(difference.relative.abs());
                     let message = format!(
@@ -281,11 +293,23 @@ fn compared(reference: Arm, found: &Greedy, expected: &Greedy) -> OutputsReport 
     }
 }
 
+/// The perplexity of one arm beside that of another, where both are of the same chunks.
+fn measured(reference: Arm, found: &Perplexity, theirs: &Perplexity) -> Option<PerplexityReport> {
+    let difference = perplexity::difference(found, theirs).filter(|_| found.is_comparable(theirs))?;
+    Some(PerplexityReport {
+        reference: reference.name(),
+        estimate: found.estimate?,
+        error: found.error,
+        difference,
+    })
+}
+
 impl JudgedCorrectness {
-    fn new(workload: &str, values: Values) -> Self {
+    fn new(workload: &str, arm: Arm) -> Self {
         Self {
             workload: workload.to_owned(),
-            values,
+            arm: arm.name(),
+            values: if let Arm::Override(values) = arm { Some(values) } else { None },
             outcome: None,
             programs: Vec::new(),
             operations_tried: 0,

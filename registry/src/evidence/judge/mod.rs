@@ -256,8 +256,9 @@ fn verdict(
         return Verdict::Stock;
     }
     if workload.is_output_only() {
-        let passed =
-            |tested: &JudgedCorrectness| tested.values == values && tested.outcome == Some(Outcome::Pass);
+        let passed = |tested: &JudgedCorrectness| {
+            tested.values == Some(values) && tested.outcome == Some(Outcome::Pass)
+        };
         return if correctness.iter().any(passed) { Verdict::Publishable } else { Verdict::Refused };
     }
     let gains = ratios(rows, values).any(|(_, ratio)| ratio >= LEAST_GAIN);

@@ -71,15 +71,17 @@ pub struct JudgedSet {
     pub wrong_output: bool,
 }
 
-/// Whether the answers of one set are right.
+/// Whether the answers of one arm are right.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JudgedCorrectness {
     /// The workload's name.
     pub workload: String,
-    /// The values.
+    /// The arm: override, or another one that was compared with those before it and is not judged.
+    pub arm: &'static str,
+    /// The values of an override arm.
     #[serde(flatten)]
-    pub values: Values,
-    /// `pass` or `fail`; none where nothing that was run settles it.
+    pub values: Option<Values>,
+    /// `pass` or `fail`; none where nothing that was run settles it, and for arms that are not judged.
     #[serde(serialize_with = "outcome")]
     pub outcome: Option<Outcome>,
     /// The programs that tested it, as the manifest names them, with their digests.
@@ -157,7 +159,8 @@ impl JudgedCorrectness {
 
     /// The outcome in words.
     pub fn words(&self) -> &'static str {
-        self.outcome.map_or("unsettled", outcome_word)
+        let none = if self.values.is_some() { "unsettled" } else { "compared" };
+        self.outcome.map_or(none, outcome_word)
     }
 }
 
