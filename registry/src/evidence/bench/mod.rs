@@ -8,6 +8,7 @@ pub mod check;
 pub mod contention;
 pub mod label;
 pub mod machine;
+mod manifest;
 pub mod merge;
 pub mod order;
 pub mod state;
