@@ -2,7 +2,7 @@
 //!
 //! Five parts, as JSON: `machine`, `os`, `capabilities`, `files`, `run`. A value that could not be known is `null`, and
 //! `unknown` says why; nothing is guessed. Secrets are taken out before anything is written ([`mask`]), and `run.masked`
-//! names the place and the rule. The schema is docs/schema/run-record.schema.json; [`read`] is stricter where a schema
+//! names the place and the rule. The schema is docs/schema/run-record.schema.json; [`read()`] is stricter where a schema
 //! cannot be.
 //!
 //! [`diff`] says in what two runs differ, the most suspicious first.
