@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use capgate_registry::evidence::ladder::{
-    FEWEST_SAMPLES, LEAST_RATIO, Ladder, LadderError, Rung, compare, sets,
+    EQUAL, FEWEST_SAMPLES, LEAST_RATIO, Ladder, LadderError, Rung, compare, sets,
 };
 use capgate_registry::evidence::statistics::{RESAMPLES, SEED, ratio_of_medians};
 use capgate_registry::profile::Values;
@@ -101,6 +101,22 @@ fn a_small_loss_that_is_sure_is_a_loss() {
 }
 
 #[test]
+fn a_loss_that_is_surely_next_to_nothing_is_none() {
+    let steady = |family, middle: f64| {
+        let rates = [0.9999, 1.0, 1.0, 1.0, 1.0001].map(|share| share * middle);
+        Rung { values: values(family, 32768), rates: BTreeMap::from([("tg128".to_owned(), rates.to_vec())]) }
+    };
+    let ladder = compare(&[steady(1006, 99.8), steady(1007, 100.0)]).unwrap();
+    let small = &ladder.sets[0].tests[0];
+    assert!(small.interval.high < 1.0 && small.interval.low >= EQUAL, "{small:?}");
+    assert_eq!(ladder.sufficient, Some(values(1006, 32768)));
+    assert_eq!(
+        compare(&[steady(1006, 98.9), steady(1007, 100.0)]).unwrap().sufficient,
+        Some(values(1007, 32768))
+    );
+}
+
+#[test]
 fn what_cannot_be_compared_is_refused_with_the_reason() {
     let good = rung(values(1007, 32768), 100.0, 10.0);
     let with = |change: fn(&mut Rung)| {
@@ -157,7 +173,7 @@ proptest! {
             let rung = rungs.iter().find(|rung| rung.values == set).unwrap();
             ["pp", "tg"].iter().any(|test| {
                 let interval = ratio_of_medians(&rung.rates[*test], &other.rates[*test], RESAMPLES, SEED).unwrap();
-                interval.ratio < LEAST_RATIO || (interval.ratio < 1.0 && interval.high < 1.0 && is_best(&rungs, other, test))
+                interval.ratio < LEAST_RATIO || (interval.ratio < 1.0 && interval.high < 1.0 && interval.low < EQUAL && is_best(&rungs, other, test))
             })
         });
         if let Some(chosen) = ladder.sufficient {
