@@ -278,11 +278,16 @@ pub fn user() -> u32 {
     std::os::unix::fs::MetadataExt::uid(&fs::metadata("/proc/self").unwrap())
 }
 
-/// A folder that only root and this user can write, all the way up: state anywhere else is refused.
+/// A folder that only root and this user can write, all the way up: state anywhere else is refused. Root's tests become
+/// another user, who must be able to enter it.
 fn safe_folder() -> PathBuf {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let candidates = [Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR"))), home];
-    let is_safe = |folder: &PathBuf| capgate_guest::prefix::Prefix::at(folder).is_ok();
+    let system = (user() == 0).then(|| PathBuf::from("/var/lib"));
+    let candidates = [Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR"))), home, system];
+    let enters = |folder: &Path| folder.metadata().unwrap().permissions().mode() & 0o001 != 0;
+    let is_safe = |folder: &PathBuf| {
+        capgate_guest::prefix::Prefix::at(folder).is_ok() && (user() != 0 || folder.ancestors().all(enters))
+    };
     let resolved = candidates.into_iter().flatten().filter_map(|folder| folder.canonicalize().ok());
     let found = resolved.into_iter().find(is_safe);
     let folder = found.unwrap_or_else(|| {
