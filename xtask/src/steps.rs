@@ -18,7 +18,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { without: Vec::new(), only: Vec::new(), cases: 1_000_000, fuzz_seconds: 4, verbose: false }
+        Self { without: Vec::new(), only: Vec::new(), cases: 1_000_000, fuzz_seconds: 2, verbose: false }
     }
 }
 
