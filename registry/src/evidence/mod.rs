@@ -6,7 +6,7 @@
 //! a stable [`codes::Code`], and a finding says whether the file can still serve.
 //!
 //! [`bundle`] checks a bundle's bytes, [`manifest`] reads what its files are, [`judge`] says what they prove, and
-//! [`mod@draft`] writes the profile that they support. [`bench`] is the plan by which `capgate bench` makes a bundle.
+//! [`mod@draft`] writes the profile that they support. [`mod@bench`] is the plan by which `capgate bench` makes a bundle.
 //!
 //! Like the rest of the crate this module does no I/O: bytes come in, values go out.
 
